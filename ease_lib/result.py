@@ -1,4 +1,4 @@
-"""The result of a run as a program uses it: the winning prompt for any query, its scores, and how it was found."""
+"""The result of a run for programs: the winning prompt for any query, its scores, and its origin."""
 
 from __future__ import annotations
 
@@ -111,11 +111,11 @@ class Result:
         return messages_of(self.rendered(query))
 
     def prompt(self, query: Query) -> str:
-        """The same as one text: what is sent to a completions endpoint; for people, where it is several messages."""
+        """The prompt as one text: for a completions endpoint, or for people if it is several messages."""
         return as_text(self.rendered(query))
 
     def request(self, query: Query) -> dict[str, Any]:
-        """The whole request, with the sampling that the scores were measured with: what `openai` takes by name."""
+        """The whole request, as keyword arguments of `openai`, with the sampling that the scores were measured with."""
         return {**content_of(self.rendered(query), self.best["llm_api"]), **self.best["request"]}
 
     @property
@@ -135,7 +135,7 @@ class Result:
 
     @property
     def verdict(self) -> str:
-        """Whether the winner is better than random exemplars and none, in a sentence."""
+        """Sentence that tells whether the winner is better than random exemplars and no exemplars."""
         return str(self.report["verdict"]["text"])
 
     @property
@@ -161,7 +161,7 @@ class Result:
         return low, high
 
     def query(self, row: Exemplar) -> dict[str, str]:
-        """A row of the test set as `messages` takes it."""
+        """A row of the test set, in the form for `messages`."""
         return {INPUT: row.input, **dict(row.fields)}
 
     @cached_property
@@ -174,7 +174,7 @@ class Result:
         return self._template.query_fields
 
     def rendered(self, query: Query) -> str:
-        """The prompt as the search asks it: a text, or a `Chat`.
+        """The prompt in the form of the search: a text, or a `Chat`.
 
         Raises:
             DataError: when the query lacks a column, or the run wrote no prompts.
@@ -214,7 +214,8 @@ def _version_folder(store: Store) -> str | None:
 
 
 def _recorded(folder: str) -> tuple[list[Exemplar], dict[str, Any], str]:
-    """The test set, the summary of the data, and the digest of the report's record; nothing of what cannot be found."""
+    """The test set, the summary of the data, and the digest of the report's record; without files that cannot be
+    found."""
     try:
         chain = follow(folder)
     except EaseError:
@@ -230,7 +231,7 @@ def _recorded(folder: str) -> tuple[list[Exemplar], dict[str, Any], str]:
 
 
 def _made(chain: Chain, step: Step | None, name: str) -> bytes:
-    """An artifact; empty where it is not there any more."""
+    """An artifact; empty if it is gone."""
     try:
         return chain.output(step, name) if step else b""
     except EaseError:

@@ -170,13 +170,13 @@ def said_of_labels(report: Mapping[str, Any]) -> list[str]:
 
 
 def without_listed(report: Mapping[str, Any]) -> str:
-    """The option by which a search goes without the exemplars that are listed as mislabelled; empty without a list."""
+    """The option that excludes the exemplars listed as mislabelled from a search; empty without a list."""
     hashes = ",".join(each["row_hash"] for each in report["mislabelled_exemplars"] if "row_hash" in each)
     return f"--exclude-rows {hashes}" if hashes else ""
 
 
 def not_as_expected(best: Mapping[str, Any]) -> str:
-    """A sentence where the test score is off what the search expected; empty where the intervals allow that.
+    """A sentence if the test score differs from the expected one; empty if the intervals allow the difference.
 
     Both causes that are named were measured (tests/benchmarks/README.md, "Other rows" and "At equal requests").
     """
@@ -192,7 +192,7 @@ def not_as_expected(best: Mapping[str, Any]) -> str:
 
 
 def cut_too_often(report: Mapping[str, Any]) -> bool:
-    """Whether so many answers were cut at their limit that it may cost score."""
+    """Whether enough answers were cut at their limit to lower the score."""
     llm = report["llm"]
     return bool(llm["cut_answers"] > MANY_CUT * (llm["requests"] + llm["cached"]))
 
@@ -208,7 +208,7 @@ def summarise(
     noisy: Mapping[int, bool | None],
     task_parameters: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Join what the stages measured. Scores in [0, 1], times in seconds, costs in USD.
+    """Join the measurements of the stages. Scores in [0, 1], times in seconds, costs in USD.
 
     Args:
         noisy: by exemplar id, whether its output was corrupted (None: unknown).
@@ -294,7 +294,7 @@ def _taken(document: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _deviation(evaluations: Sequence[Mapping[str, Any]], full: int) -> float | None:
-    """Standard deviation of their scores; None where they are of a few rows each, and differ by chance most of all."""
+    """Standard deviation of their scores; None if each has few rows, because then they differ mostly by chance."""
     comparable = len(evaluations) > 1 and all(len(row["row_ids"]) == full for row in evaluations)
     return stdev(row["score"] for row in evaluations) if comparable else None
 

@@ -1,4 +1,4 @@
-"""The page of a search that is under way; it loads itself anew."""
+"""The page of a search that is under way; it reloads itself."""
 
 from __future__ import annotations
 

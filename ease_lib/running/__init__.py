@@ -1,1 +1,1 @@
-"""How a run lives: Host, Run, the graph, one process, a container, a comparison."""
+"""Execution of runs: Host, Run, the graph, one process, a container, a comparison."""

@@ -1,4 +1,4 @@
-"""The one line at the bottom of a terminal, or a notebook's bar, that says how far a run or a command is."""
+"""Progress bar of a run or a command, at the bottom of a terminal or in a notebook."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DELAY_SECONDS = 1.0
 
 
 class Bar:
-    """Shows the stage, and of the search answers, incumbent, cost and time left.
+    """Shows the stage and, for the search, answers, incumbent, cost and time left.
 
     Args:
         file: where it is drawn; nowhere if that is no terminal, but for a notebook.
@@ -52,7 +52,7 @@ class Bar:
         self._bar.update(done - self._bar.n)
 
     def _begin(self, shape: str, total: int, before: int) -> None:
-        """The bar of this work, unless it is that already; what was done before took no time."""
+        """Switch the bar to this work, unless it shows it already; parts done before take no time."""
         if self._work != (shape, total):
             self._work = shape, total
             self._bar.bar_format = shape
@@ -62,7 +62,7 @@ class Bar:
 
 @contextmanager
 def counting(what: str) -> Iterator[Told]:
-    """A bar of a command on a terminal; what it yields is told how far the work is."""
+    """A bar for a command on a terminal; yields the function that receives the progress."""
     with tqdm(desc=what, bar_format=COUNT_FORMAT, leave=False, disable=None, delay=DELAY_SECONDS) as bar:
 
         def told(done: int, total: int) -> None:

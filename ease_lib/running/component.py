@@ -45,7 +45,7 @@ class CheckedParameters(NamedTuple):
 
 @contextmanager
 def component(name: str, parameters: Mapping[str, object], lineage: Artifact) -> Iterator[Doing]:
-    """Inside, stages are done; an error of the user's making ends the process with its message and exit code.
+    """Context in which a component runs its stages; a user error ends the process with its message and exit code.
 
     Args:
         parameters: flat, as `build_dataset` passed them or as another pipeline sets them.
@@ -86,12 +86,12 @@ def first_component(
 
 
 def shard_parameters(form: Mapping[str, object], advanced: str) -> dict[str, object]:
-    """The parameters of `rank_shard`, which a loop of kfp.local can give nothing but fields of the run form."""
+    """The parameters of `rank_shard`, to which a loop of kfp.local can pass only fields of the run form."""
     return {**parse_parameter_text(advanced, "advanced"), **form}
 
 
 def show(metrics: MetricsArtifact, confusion: ConfusionArtifact, *reports: StageReport) -> None:
-    """Hand what stages report to the dashboard: numbers, and expected against answered labels where there are some."""
+    """Pass the reports of stages to the dashboard: numbers, and a confusion matrix if there are labels."""
     for report in reports:
         report.publish(metrics)
         if report.confusion:

@@ -25,7 +25,7 @@ from ease_lib.running.task_data import is_small
 FREE_BYTES = 2 * 10**9
 """Free space for the artifacts of a run over a large pool."""
 API_SERVER = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
-"""Variables of every pod."""
+"""Environment variables that every pod has."""
 KUBERNETES_NAME, KUBEFLOW_API = "kubernetes.default.svc", ("ml-pipeline.kubeflow", 8888)
 CONNECT_SECONDS = 5.0
 CLUSTER_TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
@@ -34,7 +34,7 @@ STORE_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCES
 
 
 def examine(parameters: Parameters, output_dir: Path, run: Run) -> Iterator[CheckResult]:
-    """Findings in the order in which a run would meet them, each as soon as it is known."""
+    """Results of the checks in the order of a run, each as soon as it is known."""
     yield _output_folder(output_dir)
     yield _device(parameters)
     yield _surroundings()

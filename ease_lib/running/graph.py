@@ -1,4 +1,4 @@
-"""The stages of a run in order, the component that does each of them, and where what they make lies.
+"""The stages of a run in order, the component that runs each of them, and the places of their outputs.
 
 A stage is a module of `ease_lib.stages`. What it reads, and which output of which earlier stage that is, is in its
 `Inputs`; what it writes in its `Outputs`; the parameters it gets in its `Config`. A component is what Kubeflow starts a
@@ -21,15 +21,15 @@ COMPONENTS = {
     "optimize": ("optimize",),
     "evaluate": ("evaluate", "gate", "report", "publish"),
 }
-"""The components of a run in order, and the stages that each does. In a pipeline that is compiled with shards,
-`rank_shard` does `rank_pool`."""
+"""The components of a run in order, and the stages of each. In a pipeline compiled with shards, `rank_shard` runs
+`rank_pool`."""
 RECORDS = "lineage"
 """The artifact of every component that holds the records of its stages, `STAGE.json` each."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage, by the name of its module, and the component that does it in a run."""
+    """A stage, by the name of its module, and the component that runs it."""
 
     name: str
     component: str
@@ -77,12 +77,12 @@ def folder_of(component: str) -> str:
 
 
 def stages_of(component: str) -> tuple[Stage, ...]:
-    """The stages that a component of a run does."""
+    """The stages of a component of a run."""
     return tuple(STAGES[name] for name in COMPONENTS[component])
 
 
 def modules_between(after: str, before: str) -> tuple[ModuleType, ...]:
-    """Modules of the run's stages, without these two; an empty name is the beginning or the end."""
+    """Modules of the stages between these two, which are not included; an empty name means the beginning or the end."""
     names = [stage.name for stage in RUN]
     first = names.index(after) + 1 if after else 0
     return tuple(stage.module for stage in RUN[first : names.index(before) if before else len(RUN)])

@@ -52,7 +52,7 @@ class Workspace:
         self.place(**elsewhere)
 
     def place(self, **elsewhere: str) -> None:
-        """Say where artifacts lie that lie somewhere else, by name."""
+        """Set the paths of artifacts that are elsewhere, by name."""
         self._artifacts |= {outputs_of_run()[name]: LocalArtifact(path) for name, path in elsewhere.items()}
 
     def __getattr__(self, name: str) -> str:
@@ -61,7 +61,7 @@ class Workspace:
         return self.artifact(outputs_of_run()[name]).path
 
     def artifact(self, source: str) -> LocalArtifact:
-        """An output, `STAGE.OUTPUT`: the same object for maker and readers, as metadata travels with it."""
+        """An output, `STAGE.OUTPUT`: the same object for its writer and readers, because it carries metadata."""
         return self._artifacts.setdefault(source, LocalArtifact(str(self.folder / address(source))))
 
     def record(self, stage: str) -> LocalArtifact:
@@ -70,7 +70,7 @@ class Workspace:
         return LocalArtifact(str(self.folder / folder_of(known.component) / known.record))
 
     def run(self, parameters: Parameters, run: Run, *stages: ModuleType) -> StageReport:
-        """Run stages in order without a record of their own; the report of the last."""
+        """Run stages in order without recording them; return the report of the last."""
         report = StageReport()
         for stage in stages:
             inputs, outputs = paths_of(self._inputs(stage)), paths_of(self._outputs(stage))
@@ -95,7 +95,7 @@ class Workspace:
 
     @property
     def _done(self) -> Path:
-        """Which stages ran with which parameters."""
+        """Digest of stages and their parameters."""
         return self.folder / "done.json"
 
     def perform(
@@ -162,7 +162,7 @@ def run_inline(
 
 
 def keep_results(output_dir: Path, made: Path) -> None:
-    """Copy what the stage `report` collected, and the record of the last stage, to where people look.
+    """Copy the files of the stage `report` and the record of the last stage to the output folder.
 
     Args:
         made: the folder of the last component.

@@ -1,4 +1,4 @@
-"""The lines of a run: where they go, and which of several runs of one process a line is of.
+"""Log lines of a run: their destinations, and the run of each line if one process has several.
 
 EASE logs every line with the logger `ease`. What a thread logs belongs to the run that it works for, which a
 context variable says; a line of a thread that does not know is shown by every run of the process.
@@ -19,18 +19,18 @@ logger = logging.getLogger("ease")
 LINE_PREFIX = "[ease] "
 ERROR_PREFIX = f"{LINE_PREFIX}error: "
 STOPPED_PREFIX = f"{LINE_PREFIX}stopped: "
-"""Prefix of the lines of a stage in its own process, by which readers recognise them."""
+"""Prefix of the log lines of a stage in its own process."""
 RESULT = "result: "
-"""Behind it: verdict, scores and cost, for those who follow a run."""
+"""Prefix of lines with verdict, scores and cost, for people who follow a run."""
 CELL_DONE = re.compile(r".+, repeat \d+: (\d|FAILED)")
 CELLS_DONE = re.compile(r"\d+ of \d+ cells")
-"""Begin the lines of a comparison's worker: about a cell that has ended, and how far all are."""
+"""Prefixes of lines of a comparison's worker: about a finished cell, and about the progress of all."""
 IS_PROGRESS = "is_progress"
-"""An attribute of lines that say how far a search is."""
+"""Attribute of lines that report the progress of a search."""
 MAY_SUCCEED = "notice: trying again may help"
-"""Stands behind errors that time may cure; behind others nothing should be begun again."""
+"""Suffix of errors that may be temporary; other errors should not be retried."""
 BEGINS_AGAIN = "; it continues in "
-"""Stands in the notice of a process that died or failed for a reason which may pass: errors before it are past."""
+"""Part of the notice of a process that died or failed for a temporary reason; earlier errors no longer count."""
 _run: ContextVar[str] = ContextVar("run", default="")
 _lock = threading.Lock()
 _open: list[logging.Handler] = []
@@ -41,7 +41,7 @@ _before: list[tuple[list[logging.Handler], int, bool]] = []
 
 @contextmanager
 def lines_of_run(run_id: str, file: Path, lines: TextIO | None, *, has_bar: bool = False) -> Iterator[None]:
-    """Inside, lines of this thread, and of those that it starts with its context, go to a file and to `lines`.
+    """Send log lines of this thread, and of threads started with its context, to a file and to `lines`.
 
     Args:
         has_bar: whether a bar shows how far the run is: lines which say that (`IS_PROGRESS`) go to the file alone.

@@ -30,11 +30,11 @@ from ease_lib.words import duration, grouped
 
 TRIALS, SEARCH, TEST_SET, GATE = "trial questions", "search", "test set", "gate"
 PROPOSALS = 20
-"""Prompts that ask for instructions, whose mean length stands for all."""
+"""Number of prompts that ask for instructions, whose mean length represents all."""
 
 
 def planned(parameters: Parameters, run: Run, data: TaskData | None = None) -> dict[str, Usage]:
-    """The parts of a run in their order, and about what each costs at most: answers that are kept cost nothing.
+    """The parts of a run in order, with an estimate of the maximum cost of each; kept answers cost nothing.
 
     Args:
         data: the run's, where they are known.
@@ -116,12 +116,12 @@ class _Beside:
         return (self.tested + self.orders) * self.each + self.proposals
 
     def affordable(self, cap: int) -> float:
-        """Answers that a cap on requests leaves the search; 0 is no cap."""
+        """Number of answers that a cap on requests leaves for the search; 0 means no cap."""
         return max(0, cap - self.requests) // self.each if cap else math.inf
 
 
 def least_requests(run: Parameters) -> tuple[int, int]:
-    """Requests without which a run has no result: for one evaluation, and for what is asked besides the search.
+    """Minimum number of requests for a result: one evaluation, and the requests outside the search.
 
     Both are lower bounds, by the parameters alone: rows of a file are not counted.
 
@@ -134,7 +134,7 @@ def least_requests(run: Parameters) -> tuple[int, int]:
 
 
 def most_requests(run: Parameters) -> int:
-    """Requests of a run at most, by the parameters alone."""
+    """Maximum number of requests of a run, from the parameters alone."""
     validation = most_validation_rows(run.task)
     beside = _Beside.of(run, validation, most_test_rows(run.task))
     searched = planned_answers(run.optimizer, validation, beside.affordable(run.caps.max_llm_requests))
@@ -184,7 +184,7 @@ def in_words(parameters: Parameters, parts: Mapping[str, Usage], seconds: float)
 
 
 def shares_of_cap(parameters: Parameters, parts: Mapping[str, Usage]) -> str:
-    """Say what `max_llm_requests` is spent on; empty without that cap."""
+    """Sentence on how `max_llm_requests` is spent; empty without that cap."""
     cap, search, test = parameters.caps.max_llm_requests, parts[SEARCH].requests, parts[TEST_SET].requests
     rest = total(parts).requests - search - test - parts[TRIALS].requests
     said = f"of max_llm_requests={cap}, {test} are for the test set and {search} for the search"

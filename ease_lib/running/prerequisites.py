@@ -40,7 +40,8 @@ logger = logging.getLogger("ease")
 
 TRIAL_DEADLINE_SECONDS = 5.0
 FIRST_SECONDS = 30.0
-"""How long a pod tolerates that nothing can be reached: its network policies apply a moment after it starts."""
+"""Time for which a pod tolerates that nothing can be reached, because its network policies apply a moment after its
+start."""
 PROBE_PROMPTS = (
     "Input: The delivery was late and the box was broken.\nOutput: negative\n\nInput: Great service!\nOutput:",
     "Input: dog\nOutput: animal\n\nInput: rose\nOutput: plant\n\nInput: salmon\nOutput:",
@@ -70,7 +71,7 @@ def with_service_for_local(parameters: Parameters, sources: Sources) -> Paramete
 
 
 def _patience(usual: float) -> float:
-    """Seconds for the first answer of what a run needs."""
+    """Seconds for the first answer of an endpoint or store."""
     return FIRST_SECONDS if in_container() or in_pod() else usual
 
 
@@ -82,7 +83,7 @@ def _until_it_answers(service: Callable[[], str]) -> str:
 
 
 def api_of_local(parameters: Parameters, sources: Sources) -> str:
-    """How `local` is asked where it has an address of its own: by `llm_api`, of which `auto` is as it is of `local`."""
+    """Settings for `local` at its own address: `llm_api`, where `auto` has the same meaning as with `local`."""
     if parameters.endpoint.llm_api != "auto":
         return parameters.endpoint.llm_api
     baseline = read_baseline(parameters.task.baseline, sources)
@@ -108,7 +109,7 @@ Trials = dict[EndpointConfig, Trial]
 
 
 def check(*runs: Parameters, run: Run) -> Trials:
-    """How the endpoints answered the trial question; notices are logged.
+    """Answers of the endpoints to the trial question; notices are logged.
 
     Raises:
         ConfigError: with every problem of `findings`.
@@ -124,7 +125,7 @@ def check(*runs: Parameters, run: Run) -> Trials:
 
 
 def current_answers(parameters: Parameters, trials: Trials, run: Run) -> str:
-    """The generation of kept answers for a run that begins now; by `llm_refresh` a new one, which is said.
+    """The generation of kept answers for a run that begins now; `llm_refresh` may start a new one, which is logged.
 
     A built-in endpoint changes only with its packages; unless it is to be refreshed, its newest note is used as it is.
     """
@@ -149,7 +150,7 @@ def current_answers(parameters: Parameters, trials: Trials, run: Run) -> str:
 
 
 async def _probed(client: LLMClient) -> dict[str, str]:
-    """Answers to the fixed prompts, but for those that were cut before they said anything."""
+    """Answers to the fixed prompts, without those that were cut before they contained anything."""
 
     async def answer(prompt: str) -> str | AnswerCut:
         try:
@@ -165,7 +166,7 @@ async def _probed(client: LLMClient) -> dict[str, str]:
 
 
 def findings(*runs: Parameters, run: Run, trials: Trials | None = None) -> Iterator[CheckResult]:
-    """Try data, embedder, instructions, store and endpoint, one by one; what several runs share is tried once."""
+    """Check data, embedder, instructions, store and endpoint, one by one; what several runs share is checked once."""
     data: dict[TaskConfig, TaskData | None] = {}
     first_with: dict[EndpointConfig, Parameters] = {}
     for each in runs:
@@ -274,7 +275,7 @@ def _shown_signing(publish_signed: bool) -> str:
 
 
 def _check_judge(run: Run, tried: tuple[TaskConfig, EndpointConfig, JudgeConfig]) -> str:
-    """One verdict, that can be read; what is to be said of one that was cut before."""
+    """Check that a verdict of the judge can be parsed; return a notice if it was cut."""
     task, endpoint, judge = tried
     rubric = read_rubric(task.judge_rubric, run.sources)
     row = Exemplar(-1, "2 + 2", ("4",), fields=tuple((column, "2 + 2") for column in rubric.columns))
@@ -291,7 +292,7 @@ def _check_judge(run: Run, tried: tuple[TaskConfig, EndpointConfig, JudgeConfig]
 def _check_endpoint(
     run: Run, data: Mapping[TaskConfig, TaskData | None], trials: Trials, parameters: Parameters
 ) -> str:
-    """The trial question; what is to be said of its answer. A program is loaded only, where no row is known yet."""
+    """Send the trial question; return notices about the answer. A program is only loaded if no row is known yet."""
     found = data.get(parameters.task)
     question = trial_question(parameters, found, run.sources)
     if parameters.task.of_program and found is None:

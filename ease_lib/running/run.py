@@ -39,18 +39,18 @@ if TYPE_CHECKING:  # it imports the search, which few who open a run need
     from ease_lib.search.search_progress import SearchState
 
 VERDICT_TOKENS = 1024
-"""The longest verdict of a judge, with its reasons."""
+"""Maximum number of tokens in a judge's verdict, with its reasons."""
 
 
 class Progress(Protocol):
-    """Receives how far a run is."""
+    """Receives the progress of a run."""
 
     def stage(self, name: str) -> None:
-        """A stage begins."""
+        """Report that a stage begins."""
         ...
 
     def searched(self, state: SearchState) -> None:
-        """The search is so far."""
+        """Report the progress of the search."""
         ...
 
     def counted(self, done: int, total: int) -> None:
@@ -76,7 +76,7 @@ SILENT = Silent()
 
 @dataclass(kw_only=True)
 class Host:
-    """A process, for whatever runs it works; used by one thread.
+    """Resources of a process, for all its runs; used by one thread.
 
     Args:
         context: for which run and where the process works.
@@ -92,7 +92,7 @@ class Host:
 
     @cached_property
     def loop(self) -> asyncio.Runner:
-        """The event loop of the thread that asks; one for all stages, so that a caller's clients live through them."""
+        """The event loop of the asking thread, shared by all stages, so that a caller's clients survive them."""
         self.stack.enter_context(few_collections())
         return self.stack.enter_context(open_event_loop())
 
@@ -106,8 +106,7 @@ class Host:
         return open_store(uri, patience_seconds=self.patience_seconds) if uri else None
 
     def cancel(self) -> None:
-        """Cancel what waits in the event loop, as an interrupt does in the main thread; to be called from another
-        thread."""
+        """Cancel the tasks of the event loop, like an interrupt in the main thread; called from another thread."""
         if "loop" in vars(self):
             cancel_all(self.loop.get_loop())
 
@@ -131,7 +130,7 @@ class Caller:
 
 
 class _Kept:
-    """The answers that a run keeps, opened when first needed: a store may not be usable before it is checked."""
+    """The kept answers of a run, opened when first needed, because the store must be checked before."""
 
     def __init__(self, store: Store | None, stack: ExitStack) -> None:
         self._store = store
@@ -168,16 +167,16 @@ class Run:
 
     @contextmanager
     def stage(self, work: Work, *, run_name: str = "") -> Iterator[Run]:
-        """The run as the stage that does this work is given it, recorded."""
+        """The run for a stage with this work, which is recorded."""
         with recording(work, self.records, replace_name(self.host.context, run_name)) as attempt:
             yield replace(self, notes=attempt.notes, attempt=attempt)
 
     def unrecorded(self) -> Run:
-        """The run for what is tried only, and for stages whose work is recorded elsewhere or not at all."""
+        """The run for trial work, and for stages whose work is recorded elsewhere or not at all."""
         return replace(self, notes=Notes(), attempt=None)
 
     def metric(self, name: str, sha256: str = "", parameter: str = "metric") -> LoadedMetric:
-        """A metric by its name, of a file, or the caller's function; messages say which parameter names it."""
+        """A metric by its name, from a file, or the caller's function; messages name its parameter."""
         return load_metric(name, self.sources, sha256=sha256, own=self.caller.metric, parameter=parameter)
 
     def budget(self, config: Asks) -> Budget:
@@ -192,7 +191,7 @@ class Run:
 
     @contextmanager
     def llm(self, config: Asks, sampling: Sampling, part: str, *, judged: object = False) -> Iterator[BlackBox]:
-        """The black-box, which sends no more than the caps leave besides the other parts of the run.
+        """The black-box, limited to what the caps leave after the other parts of the run.
 
         Args:
             part: of the run, as the ledger names it; what it spends is booked by the stage.
@@ -212,7 +211,7 @@ class Run:
     def trial(
         self, endpoint: EndpointConfig, sampling: Sampling, judge: JudgeConfig | None = None
     ) -> Iterator[BlackBox]:
-        """The black-box as it is tried before a run: nothing is kept, counted or capped."""
+        """The black-box for the checks before a run: nothing is kept, counted or capped."""
         with self._connected(endpoint, sampling, judge, Meter(), generation="", keeps=False) as black_box:
             yield black_box
 

@@ -19,14 +19,14 @@ from ease_lib.machine import children_have
 RUN_ID, RUN_NAME, IMAGE, REVISION = "EASE_RUN_ID", "EASE_RUN_NAME", "EASE_IMAGE", "EASE_REVISION"
 OPENLINEAGE_KEY = "OPENLINEAGE_API_KEY"
 OPENLINEAGE_CONFIGURED = ("OPENLINEAGE_URL", "OPENLINEAGE_CONFIG", "OPENLINEAGE__TRANSPORT__")
-"""How the names of the variables begin by which openlineage-python is told where to send events."""
+"""Prefix of the variables that tell openlineage-python where to send events."""
 KILLED = "was killed by "
 IN_POD = "KUBERNETES_SERVICE_HOST"
 """Set in every pod."""
 POD, RETRY = "KFP_POD_NAME", "KFP_RETRY_INDEX"
 """Kubeflow's own."""
 LAST_ATTEMPT = "EASE_LAST_ATTEMPT"
-"""Set in a child of a container's parent which no other follows (`supervision.py`), to how those before ended."""
+"""Variable of the last child process in a container (`supervision.py`); holds how the earlier ones ended."""
 _GIT_SECONDS = 10
 
 
@@ -53,7 +53,7 @@ def new_run_context() -> RunContext:
 
 @contextmanager
 def new_run(folder: Path) -> Iterator[None]:
-    """Inside, child processes work for a run of their own.
+    """Start child processes as separate runs while the context is open.
 
     What libraries leave in TMPDIR goes to a folder below this one, and with the context; no module is taken from the
     working folder.
@@ -77,7 +77,7 @@ def in_pod() -> bool:
 
 
 def no_attempt_follows(before: str) -> None:
-    """Tell this process, a child of a container's parent, that the parent begins its work no other time.
+    """Tell this child process that its parent will not start the work again.
 
     Args:
         before: in which ways the attempts before ended.
@@ -86,7 +86,7 @@ def no_attempt_follows(before: str) -> None:
 
 
 def how_earlier_attempts_died() -> str:
-    """`was killed by SIGKILL`, where this is the last attempt and none before ended by itself; else empty."""
+    """`was killed by SIGKILL`, if this is the last attempt and no earlier one ended by itself; else empty."""
     before = os.environ.get(LAST_ATTEMPT, "")
     return before if all(way.startswith(KILLED) for way in before.split(" or ")) else ""
 
@@ -97,12 +97,12 @@ def is_last_attempt() -> bool:
 
 
 def secrets() -> tuple[str, ...]:
-    """Values of secret variables, which nothing that is kept or shown may hold."""
+    """Values of secret variables, which nothing kept or shown may contain."""
     return secrets_of(os.environ.items(), secret_headers())
 
 
 def _checkout_revision() -> str:
-    """The commit of a source checkout, with `-dirty` where tracked files differ from it; else empty."""
+    """The commit of a source checkout, with `-dirty` if tracked files differ from it; else empty."""
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return ""

@@ -101,7 +101,7 @@ class StageReport:
 
 
 def reads(source: str, *, many: bool = False) -> Any:
-    """A field of `Inputs`: the path of an output of an earlier stage, `STAGE.OUTPUT`, under that one's contract.
+    """A field of `Inputs`: the path of an earlier stage's output, `STAGE.OUTPUT`, under the contract of that output.
 
     Args:
         many: the paths of several files, one from each of several shards.
@@ -208,7 +208,7 @@ def work_on(
 
 
 def parts(declared: type, artifacts: Mapping[str, Any]) -> list[RecordedArtifact]:
-    """How lineage names the artifacts of a stage's `Inputs` or `Outputs`; of several under one name, each."""
+    """The artifacts of a stage's `Inputs` or `Outputs` for lineage; several under one name count separately."""
     found = []
     for declaration in dataclasses.fields(declared):
         given = artifacts[declaration.name]
@@ -263,7 +263,7 @@ def shown(part: Record, record: str, record_sha256: str) -> dict[str, Any]:
 
 @contextmanager
 def user_errors(name: str) -> Iterator[None]:
-    """An `EaseError` becomes its message and exit code 2; what time may cure, and a signal, exit code 75."""
+    """Convert an `EaseError` to its message and exit code 2, and a temporary error or a signal to exit code 75."""
     log_to_stderr()
     limit_threads()
     try:
@@ -278,7 +278,7 @@ def user_errors(name: str) -> Iterator[None]:
 
 
 def print_error(error: EaseError) -> None:
-    """Print the error that ends the log of a stage, by which those who follow a run learn what failed."""
+    """Print the error that ends the log of a stage, for people who follow a run."""
     for line in str(error).splitlines():
         print(f"{ERROR_PREFIX}{redacted(line, secrets())}", file=sys.stderr, flush=True)
     if error.time_may_cure:
@@ -286,7 +286,7 @@ def print_error(error: EaseError) -> None:
 
 
 CHATTY = ("aiohttp", "botocore", "httpcore", "httpx", "openai", "urllib3")
-"""Libraries that would say every request: Kubeflow's executor asks all loggers for what is worth knowing."""
+"""Libraries that would log every request, because Kubeflow's executor sets all loggers to INFO."""
 
 
 STARTED = ": started"

@@ -1,4 +1,4 @@
-"""A stage in a container is done by a child of its first process, and done again after a death that was not its fault.
+"""Restarts of a stage in a container: a child process runs it, and runs again after a death that was not its fault.
 
 A process that is killed (by the kernel for its memory, say) or that crashes, and one that fails for a reason that time
 may cure, is followed by another, which knows from the journal what was answered. Kubeflow 2.17 itself tries nothing
@@ -25,7 +25,7 @@ DEADLY = frozenset({-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGBUS, -signal.SI
 """Exit codes of processes that did not end by themselves."""
 _STOPPING = frozenset({signal.SIGTERM, signal.SIGINT})
 _WATCHED = _STOPPING | {signal.SIGCHLD}
-"""Held back in the parent, which takes one after another: none comes between two attempts and is lost."""
+"""Signals blocked in the parent, which handles them one by one, so that none is lost between two attempts."""
 
 
 def supervised() -> None:

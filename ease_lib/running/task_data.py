@@ -1,4 +1,4 @@
-"""The data of a task, from where a configuration says that it lies."""
+"""The data of a task, from the places in the configuration."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from ease_lib.tasks.records import TABLE_NAMES
 from ease_lib.tasks.table import split_of
 
 READ_WHOLE_BYTES = 16 * 2**20
-"""Data up to this size is tried as a whole before a run, which takes a second or two."""
+"""Size up to which all data is checked before a run, which takes a second or two."""
 SPREADSHEET_TIMES = 10
-"""How many times slower a spreadsheet is to read than text of the same size: it is packed, and its cells are
+"""Factor by which a spreadsheet is slower to read than text of the same size: it is compressed, and its cells are
 objects."""
 MOST_GENERATED = 10_000
 """Largest number of rows that a task generates."""
 
 
 def check_data(task: TaskConfig, sources: Sources, own_metric: LoadedFunction | None = None) -> TaskData | None:
-    """Look at the task's data as a run will: at all of it where that is quick, else at its first rows.
+    """Check the task's data like a run: all of it if that is quick, else its first rows.
 
     Returns:
         The data, where all of it was looked at.
@@ -60,7 +60,7 @@ def check_data(task: TaskConfig, sources: Sources, own_metric: LoadedFunction | 
 
 
 def is_small(task: TaskConfig, sources: Sources) -> bool:
-    """Whether all of the data can be looked at before a run begins."""
+    """Whether all of the data can be checked before a run begins."""
     if is_hub(task):
         return False
     if not task.task_uri:
@@ -75,7 +75,8 @@ def _tables(task: TaskConfig, sources: Sources) -> dict[str, DataFile] | None:
 
 
 def _files_of(task: TaskConfig, sources: Sources) -> tuple[Callable[[str], DataFile], Callable[[str], list[str]]]:
-    """The task's files by name, and the names of those in a folder of `task_uri`; a tree of MATH is a file a split."""
+    """The task's files by name, and the names of those in a folder of `task_uri`; a folder tree of MATH is one file per
+    split."""
     store, names = task_files(task.task_uri, sources)
     trees = file_trees(store) if task.task == "math" and not names else {}
 
@@ -104,7 +105,7 @@ def columns_of(task: TaskConfig, sources: Sources) -> tuple[str, ...]:
 
 
 def load_data(task: TaskConfig, seed: int, sources: Sources, own_metric: LoadedFunction | None = None) -> TaskData:
-    """The three sets; files are read where they are, record by record, and noted as what the work rests on.
+    """The three sets; files are read in place, record by record, and noted as inputs.
 
     Args:
         own_metric: the caller's function that scores, where `metric` names one.
@@ -134,8 +135,8 @@ def load_data(task: TaskConfig, seed: int, sources: Sources, own_metric: LoadedF
 
 
 def file_trees(store: Store) -> dict[str, FileTree]:
-    """The trees of one JSON file a record below folders that are named by split, by the names of tables; none besides
-    tables."""
+    """Folder trees with one JSON file per record, below folders named by split, by the names of tables; none for other
+    tasks."""
     if any(name.lower().endswith(TABLE_NAMES) for name in store.find_names()):
         return {}
     names: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""The trial question: the one request that is sent before a run, written as the run's own first prompt is.
+"""The trial question: the one request before a run, with the run's own first prompt.
 
 It has the run's template, system text, turns, stop, token limit and `llm_extra`, its first validation row, and the
 longest exemplars. So what an endpoint refuses of every request is met before anything is searched. Where it is refused,
@@ -28,7 +28,7 @@ from ease_lib.tasks.base import Exemplar, TaskData
 
 
 class Trial(NamedTuple):
-    """The model that answered the trial question, as it calls itself, and the seconds that this took."""
+    """The name that the answering model reports, and the seconds that its answer took."""
 
     model: str
     seconds: float
@@ -70,7 +70,7 @@ def trial_question(parameters: Parameters, data: TaskData | None, sources: Sourc
 
 
 def ask(parameters: Parameters, question: TrialQuestion, run: Run, patience_seconds: float) -> tuple[Trial, str]:
-    """The answer, and what is to be said of it.
+    """The answer, and notices about it.
 
     Args:
         patience_seconds: how long failures are tried again.
@@ -102,7 +102,7 @@ def ask(parameters: Parameters, question: TrialQuestion, run: Run, patience_seco
 
 
 def with_patience(endpoint: EndpointConfig, patience_seconds: float) -> EndpointConfig:
-    """The endpoint with little time for its first answer; a refused prompt does not stop the others."""
+    """The endpoint with a short deadline for its first answer; a refused prompt does not stop the others."""
     deadline = min(endpoint.llm_deadline_seconds, patience_seconds)
     return replace(endpoint, llm_deadline_seconds=deadline, llm_failures="skip")
 
@@ -117,7 +117,7 @@ def _asked(black_box: BlackBox, prompt: str) -> Paid:
 def _harmless(
     black_box: BlackBox, question: TrialQuestion, error: EndpointError, endpoint: EndpointConfig
 ) -> tuple[Paid, str]:
-    """The harmless question's answer, and that the run's own prompt is not answered."""
+    """The answer to the harmless question, with a notice that the run's own prompt is not answered."""
     if isinstance(error, errors.ConnectionFailed | errors.EndpointTimeout) or question.harmless == question.prompt:
         _refuse_every_request(error)
     try:
@@ -156,7 +156,8 @@ def _is_answered(black_box: BlackBox, prompt: str) -> bool:
 
 
 def _refuse_every_request(error: EndpointError) -> NoReturn:
-    """Raise what is refused of a harmless question too; the remedy of a row, which does not help, is replaced."""
+    """Raise the error if a harmless question is refused too; the remedy for a row is replaced, because it would not
+    help."""
     if not error.of_prompt or isinstance(error, errors.ContextTooLong):
         raise error
     remedy = str(error).removeprefix(error.what).removeprefix("; ")

@@ -1,4 +1,4 @@
-"""A run that is under way: its ledger and its generation of answers, which the same command finds again after a kill.
+"""A run under way: its ledger and its generation of answers, which the same command finds again after a kill.
 
 `store_uri/under_way/PARAMETERS` is there from the first stage of a run to the end of its last one. A run with the same
 parameters that finds it continues what was begun; one that does not begins with a new ledger and, if `llm_refresh` says
@@ -32,7 +32,7 @@ def may_change() -> frozenset[str]:
 
 
 def begun(parameters: Parameters, store: Store | None, answers: Callable[[], str]) -> Parameters:
-    """The parameters with what the stages of this run share.
+    """The parameters, with the values that the stages of this run share.
 
     Args:
         store: the run's.
@@ -53,7 +53,7 @@ def begun(parameters: Parameters, store: Store | None, answers: Callable[[], str
 
 
 def ended(store: Store | None, continuation: ContinuationConfig) -> None:
-    """The last stage has done its work: an equal run that begins now is a new one."""
+    """Mark the run as finished, so that an equal run that begins now is a new one."""
     name = continuation.ledger.partition("-")[0]
     if store and name:
         store.below(FOLDER).delete(name)

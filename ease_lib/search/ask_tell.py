@@ -1,4 +1,4 @@
-"""A search that proposes candidates and is told their scores; the caller evaluates them in any way.
+"""A search with ask and tell: it proposes candidates, and the caller evaluates them in any way and reports scores.
 
     asked = AskTell(optimizer, journal, plan)
     while not asked.ended:
@@ -47,18 +47,18 @@ LOOKS = 40
 """Number of times that a method which chooses rows is asked for its current winner, for the search curve; each takes
 milliseconds."""
 QUICK_SECONDS = {"compute": 0.005, "store": 0.0005}
-"""Calls that are made at once: of an optimizer, where an LLM takes longer by far; of a journal, where waking another
-thread takes as long."""
+"""Direct calls: to the optimizer, because an LLM takes far longer; to the journal, because waking another thread takes
+as long."""
 
 
 class WaitingFor(Protocol):
-    """Gives the result of work in another thread."""
+    """Function that returns the result of work in another thread."""
 
     def __call__(self, work: Future[Any], /) -> Any: ...
 
 
 class AskTell:
-    """One attempt at a search; what earlier attempts left in the journal is told first, at no cost.
+    """One attempt at a search; the journal's entries from earlier attempts are told first, at no cost.
 
     Args:
         journal: holds the proposals and observations of earlier attempts, and takes each new one before it is needed.
@@ -111,12 +111,12 @@ class AskTell:
 
     @property
     def answers(self) -> int:
-        """Rows of all that is scored, whether it was told to the optimizer or not."""
+        """Number of rows of all scored evaluations, told to the optimizer or not."""
         return sum(len(record.observation.rows) for record in self._scored.values())
 
     @property
     def ended(self) -> str:
-        """Why nothing more will be evaluated: one of the reasons in `optimizers/problem.py`, or a cap as `name=value`.
+        """Reason why nothing more will be evaluated: one of those in `optimizers/problem.py`, or a cap as `name=value`.
 
         Empty while something is, or can be asked for.
         """
@@ -142,7 +142,7 @@ class AskTell:
         return new
 
     def _propose(self, new: dict[int, Candidate], most: int | None) -> None:
-        """Put what is to be evaluated into `new`, and all that is proposed into `under_way`."""
+        """Add the candidates to evaluate to `new`, and all proposals to `under_way`."""
         self._no_more = ""
         while not self._is_full and (most is None or len(new) < most or self._next in self._scored):
             self._no_more = self._ended_before(self._next)
@@ -160,7 +160,7 @@ class AskTell:
             self._next += 1
 
     def prepare(self) -> None:
-        """While answers are awaited, the optimizer may prepare for the next group."""
+        """Let the optimizer prepare the next group while answers are awaited."""
         coming = range(self._next, min((self._next // self._group + 1) * self._group, self._plan.evaluations))
         if coming and self._next not in self._proposed and isinstance(self._optimizer, PreparingOptimizer):
             needed = self._needed(self._next)
@@ -182,7 +182,7 @@ class AskTell:
         return record
 
     def settle(self, most: int | None = None) -> None:
-        """Tell the optimizer what is scored, up to the first that is not.
+        """Tell the optimizer the scores, up to the first evaluation without one.
 
         Args:
             most: of them.
@@ -193,23 +193,23 @@ class AskTell:
             self._tell(iteration)
 
     def cut(self) -> None:
-        """Tell all that is scored: what lies between will not be evaluated any more."""
+        """Tell all scores; evaluations without one will not be made any more."""
         for iteration in list(self.under_way):
             if iteration in self._scored:
                 self._tell(iteration)
 
     @property
     def is_waiting(self) -> bool:
-        """Whether nothing can be told before another evaluation is scored."""
+        """Whether another score is needed before any can be told."""
         return any(iteration not in self._scored for iteration in list(self.under_way)[:1])
 
     def finish(self) -> None:
-        """Let the last of `incumbents` be what the search ends with."""
+        """Make the final winner the last of `incumbents`."""
         if self.incumbents and isinstance(self._optimizer, RowAllocating):
             self.incumbents[-1] = self._recommended(self._optimizer)
 
     def close(self, given_up: Usage | None = None) -> Usage:
-        """Book what was spent.
+        """Record the usage in the ledger.
 
         Args:
             given_up: what evaluations have cost that will not be scored.
@@ -238,7 +238,7 @@ class AskTell:
         return not chosen or len(pending) >= self._ahead
 
     def _needed(self, iteration: int) -> float:
-        """Scores that a proposal is made from: all but those of the evaluations under way."""
+        """Number of scores behind a proposal: all except those of the evaluations under way."""
         return iteration // self._group * self._group - self._lag
 
     @property
@@ -246,7 +246,7 @@ class AskTell:
         return min(self.under_way, default=self._next)
 
     def _ended_before(self, iteration: int) -> str:
-        """Why this iteration and those after it will not be; empty where it may."""
+        """Reason why this iteration and later ones will not take place; empty if there is none."""
         if self._is_perfect:
             return PERFECT
         if iteration >= self._plan.evaluations:
@@ -311,7 +311,7 @@ class AskTell:
 
 
 class Beside:
-    """Calls that would keep answers waiting, in a thread of their own while requests go on.
+    """Calls that would delay answers, made in their own thread while requests go on.
 
     Calls of a kind of which the last was quick are made at once, but for those of an optimizer that must stay in one
     thread.
@@ -329,7 +329,7 @@ class Beside:
         self._stay = frozenset(self._slow)
 
     def compute(self, kind: str, work: Callable[[], Result]) -> Result:
-        """The result of an optimizer's call, behind what it prepares."""
+        """The result of a call to the optimizer, after its preparations."""
 
         def prepared() -> Result:
             if self._preparing:
@@ -344,7 +344,7 @@ class Beside:
         return self._called(self._storing, kind, work, time.perf_counter, QUICK_SECONDS["store"])
 
     def prepare(self, iterations: range, work: Callable[[], None]) -> None:
-        """Begin to, once for the same iterations."""
+        """Begin to prepare, once for the same iterations."""
         if self._preparing is None or self._preparing[0] != iterations:
             self._preparing = iterations, _submitted(self._computing, work)
 
@@ -372,12 +372,12 @@ class Beside:
 
 
 def _submitted(thread: ThreadPoolExecutor, work: Callable[[], Result]) -> Future[Result]:
-    """Submit work in a context that tells its log lines from those of another run."""
+    """Submit work in a context that assigns its log lines to this run."""
     return thread.submit(copy_context().run, work)
 
 
 class _Clock:
-    """Seconds on the wall, lap by lap."""
+    """Stopwatch: wall-clock seconds, lap by lap."""
 
     def __init__(self) -> None:
         self._mark = time.perf_counter()

@@ -42,11 +42,11 @@ LISTABLE = 8
 
 
 RANDOM_SEQUENCES = 400
-"""Number of random sequences that stand for all."""
+"""Number of random sequences that represent all."""
 
 
 def share_as_good(outcome: Outcome, space: SequenceSpace, seed: int) -> float:
-    """The share of random sequences that score no less than the winner on new rows, as far as is known.
+    """Estimated share of random sequences that score no less than the winner on new rows.
 
     The winner's score is what its confirmation says, the scores of random sequences of k exemplars are what the model
     of answers expects of each, with the variance that it leaves. A test compares it with the true share in worlds of
@@ -81,7 +81,7 @@ def ask_orders(
     most_rows: int,
     account: str,
 ) -> OrderReport:
-    """Evaluate the winner in so many other orders, its own and theirs on rows that did not choose it.
+    """Evaluate the winner and so many other orders of it on rows that did not select its order.
 
     Args:
         most_rows: that each is evaluated on.
@@ -114,7 +114,7 @@ def ask_orders(
 
 
 def rows_for_orders(outcome: Outcome, history: History, problem: Problem, most: int) -> list[int]:
-    """Validation rows on which the winner's own order is no better by having been chosen.
+    """Validation rows on which the winner's own order has no advantage from selection.
 
     Rows that it was not asked come first, then those of its confirmation, which chose it among a few finalists only.
     """
@@ -203,7 +203,7 @@ FALSE_SHARE = 0.1
 MOST_LISTED = 50
 MOST_ROWS = 5
 SPOILED = 0.5
-"""How much less often a row is answered rightly with an exemplar than without, to be named."""
+"""Difference in the share of right answers to a row, with and without an exemplar, from which on the row is listed."""
 
 
 def harmful_exemplars(outcome: Outcome, ids: Sequence[int], row_ids: Sequence[int], seed: int) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from ease_lib.search.task import ScoringIdentity, SearchTask
 def search_key(
     task: SearchTask, scored: ScoringIdentity, optimizer: OptimizerConfig, embedding: EmbeddingConfig, *, seed: int
 ) -> str:
-    """Hash of the search, by which its journal is found again.
+    """Hash of the search, which names its journal.
 
     A larger budget continues the same search, unless the method or a scaled initial design depends on it. What a cap
     leaves of the budget to a method that spreads answers is part of the journal's name instead.

@@ -1,4 +1,5 @@
-"""The journal: every candidate is durable before it is evaluated, and every observation before what follows from it is.
+"""The journal: every candidate is durable before it is evaluated, and every observation before any candidate that
+depends on it.
 
 One journal per search, named by its key (a hash of inputs and settings). A killed search finds it again, on the same
 node or on another, and continues; what was proposed is not computed again, so it does not matter that another processor
@@ -45,9 +46,9 @@ SUFFIX = ".jsonl"
 HEADER = "header.json"
 PROPOSED = "proposed"
 COPIED = "copy-"
-"""Begins the name of an object with copies of many; its end is how many."""
+"""Prefix of the name of an object with copies of many entries, which ends with their number."""
 WORTH_COPYING = 50
-"""Objects that are in no copy yet."""
+"""Number of objects that are in no copy yet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +86,7 @@ class Journal(Protocol):
         ...
 
     def begin(self, records: Sequence[Evaluated], proposed: Mapping[int, Candidate]) -> None:
-        """Take over what another search holds, into an empty journal; it is replayed from now on.
+        """Copy the entries of another search into an empty journal; they are replayed from now on.
 
         Raises:
             JournalError, StoreError: when it cannot be stored.
@@ -93,7 +94,7 @@ class Journal(Protocol):
         ...
 
     def propose(self, candidates: Mapping[int, Candidate]) -> None:
-        """Store what will be evaluated; it is durable when this returns.
+        """Store candidates that will be evaluated; they are durable when this returns.
 
         Raises:
             JournalError, StoreError: when it is not.
@@ -189,7 +190,7 @@ def written(store: Store) -> dict[str, Found]:
 
 
 def _begin_with_fewer(journal: Journal, store: Store, key: str, answers: int) -> None:
-    """One that is in use or damaged is passed over: this search can do without it."""
+    """Read an earlier journal; one that is in use or damaged is ignored, because this search does not need it."""
     names = {name.partition("/")[0].removesuffix(SUFFIX) for name in store.walk_names()}
     for fewer in sorted(_numbers(names, f"{key}-"), reverse=True):
         if fewer >= answers:
@@ -283,7 +284,7 @@ class FileJournal:
 
 
 def append_lines(file: IO[bytes], path: Path, chosen_by: str, *lines: bytes, through: bool = False) -> None:
-    """Append lines to a file; `through` to the disk, with all that was written before.
+    """Append lines to a file; with `through`, flush them and everything written before to the disk.
 
     Raises:
         JournalError: when they cannot be written; nothing of them is left in the file then.
@@ -302,7 +303,7 @@ def append_lines(file: IO[bytes], path: Path, chosen_by: str, *lines: bytes, thr
 
 @contextmanager
 def locked_file(path: Path, chosen_by: str = "store_uri") -> Iterator[tuple[IO[bytes], Path]]:
-    """A file to append to, created where it is missing, that no other process has.
+    """A locked file to append to, created if it is missing.
 
     Args:
         chosen_by: the parameter that names its place, for messages.
@@ -388,7 +389,7 @@ class ObjectJournal:
         self._create(f"{record.iteration:06d}.json", _encoded(record))
 
     def copy_entries(self) -> None:
-        """Into one object, where that spares the next search many reads; nothing depends on it."""
+        """Copy all entries into one object, if that saves the next search many reads; nothing depends on it."""
         if self._not_copied >= WORTH_COPYING:
             with suppress(StoreError):
                 self._store.create(f"{COPIED}{len(self._contents):08d}", _copy(self._contents))
@@ -406,13 +407,13 @@ class ObjectJournal:
 
 
 def _copy(entries: Mapping[str, bytes]) -> bytes:
-    """Entries of one line each behind their names, and their SHA-256 before them all."""
+    """Entries as lines of name and content, after their SHA-256."""
     lines = b"\n".join(f"{name} ".encode() + entry for name, entry in entries.items())
     return sha256_of(lines).encode() + b"\n" + lines
 
 
 def _copies(content: bytes) -> dict[str, bytes]:
-    """Entries by name; none of a copy that was changed, for the originals are there."""
+    """Entries by name; none if the copy was changed, because the originals exist."""
     digest, _, lines = content.partition(b"\n")
     if digest.decode(errors="replace") != sha256_of(lines):
         return {}

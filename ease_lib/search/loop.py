@@ -33,14 +33,14 @@ Result = TypeVar("Result")
 
 
 class Evaluations(Protocol):
-    """F: the evaluations under way, all at once."""
+    """F: the evaluations under way, in parallel."""
 
     def start(self, iteration: int, candidate: Candidate) -> None:
         """Begin to evaluate."""
         ...
 
     def wait(self) -> tuple[int, Evaluation]:
-        """The next one that is scored, by its iteration.
+        """The next scored evaluation, by its iteration.
 
         Raises:
             EndpointError: when one of them failed for good.
@@ -48,11 +48,11 @@ class Evaluations(Protocol):
         ...
 
     def beside(self, work: Future[Result]) -> Result:
-        """The result of work in another thread, while answers come and requests go."""
+        """The result of work in another thread, while requests go on."""
         ...
 
     def stop(self) -> Usage:
-        """End those that are under way; what all that did not get to their end have cost."""
+        """End the evaluations under way; return the cost of all that did not finish."""
         ...
 
 
@@ -149,7 +149,7 @@ def search(
 
 
 def _evaluated(asked: AskTell, evaluations: Evaluations, on_record: Callable[[Evaluated, History], None]) -> str:
-    """Evaluate all that is asked for; why it ended."""
+    """Evaluate everything that the optimizer proposes; return the reason of the end."""
     while not asked.ended:
         for iteration, candidate in asked.ask().items():
             evaluations.start(iteration, candidate)

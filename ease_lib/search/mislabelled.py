@@ -1,4 +1,4 @@
-"""Which exemplars of the pool are likely mislabelled: those whose label contradicts that of the rows like them.
+"""Search for likely mislabelled exemplars of the pool: their label contradicts that of similar rows.
 
 The validation rows' labels are taken as right. A ridge classifier on the embeddings of their inputs and the pool's says
 of every row, by the others (leave-one-out, in closed form), how likely each label is; how sure it may be is calibrated
@@ -39,9 +39,9 @@ from ease_lib.machine import one_thread
 from ease_lib.tasks.splits import classes_of
 
 RIDGE = 1.0
-"""Against eigenvalues of the cosines of the rows."""
+"""Ridge parameter, relative to eigenvalues of the rows' cosines."""
 LEAST_ROWS = 5
-"""Validation rows of a label, for exemplars that have it to be judged."""
+"""Minimum number of validation rows of a label; exemplars with rarer labels are not judged."""
 FALSE_SHARE = 0.1
 """Expected share of listed exemplars whose label is right."""
 ROUNDS = 4
@@ -51,7 +51,7 @@ PARTS = 10
 FIRST_SHARE, MOST_SHARE = 0.2, 0.6
 """Share of wrong labels with which the estimation begins, and the largest that it accepts."""
 DOUBTS = 0.5
-"""Validation rows that speak for no label more than for another: no probability is surer than there are rows."""
+"""Number of pseudo-rows without preference for any label, so that few rows cannot make a probability certain."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +125,7 @@ def checked_labels(
 def _posterior(
     rows: Floats, known: NDArray[np.int64], pool: Floats, given: NDArray[np.int64], classes: int
 ) -> tuple[Floats, float]:
-    """(n, classes) probabilities of the pool's labels, and how often the labels of the validation rows are told.
+    """(n, classes) probabilities of the pool's labels, and the accuracy on the validation rows' labels.
 
     Validation rows have taught the fit by which the pool's labels were estimated, and those teach the fit in turn. So
     how sure it may be is found on validation rows that nothing was learnt from (cross-validation).
@@ -180,12 +180,13 @@ class _Fit:
         self._weights = both.weights(targets)
 
     def scores(self, rows: Floats) -> Floats:
-        """(m, classes) scores of rows that it has not seen."""
+        """(m, classes) scores of unseen rows."""
         return np.asarray(rows @ self._weights + self.centre)
 
 
 def _of_given(likely: Floats, given: NDArray[np.int64], share: float) -> tuple[Floats, float]:
-    """(n, classes) probabilities of the pool's labels where such a share of the given ones is wrong; the share then."""
+    """(n, classes) probabilities of the pool's labels if this share of the given ones is wrong, and the resulting
+    share."""
     own = np.arange(len(given)), given
     noise = np.full(likely.shape, share / (likely.shape[1] - 1))
     noise[own] = 1 - share
@@ -195,7 +196,7 @@ def _of_given(likely: Floats, given: NDArray[np.int64], share: float) -> tuple[F
 
 
 def _calibrated(left_out: Floats, known: NDArray[np.int64], centre: Floats) -> float:
-    """The factor by which scores become logarithms of probabilities: the validation rows' labels are likeliest."""
+    """The factor that turns scores into log probabilities, by maximum likelihood of the validation rows' labels."""
     from scipy.optimize import minimize_scalar  # 0.2 s, which stages that check no labels need not spend
 
     own = np.arange(len(known)), known

@@ -43,7 +43,7 @@ logger = logging.getLogger("ease")
 
 FOLDER = "cells"
 IN_USE_SECONDS = 5.0, 15.0
-"""Times after which a search that another process holds is tried again."""
+"""Waits before a search that another process holds is tried again."""
 STILL_SECONDS = 600.0
 """Time without any change of the journal after which the cell stops waiting."""
 
@@ -93,7 +93,7 @@ def failed(cell: Cell, reason: str) -> dict[str, Any]:
 
 
 def run_cell(cell: Cell, at: Workspace, run: Run) -> tuple[dict[str, Any], bool]:
-    """The result under `COMPARISON_CELL`, and whether it was there already.
+    """The result under `COMPARISON_CELL`, and whether it existed before.
 
     Args:
         at: of the cell run before on the same data, whose artifacts need not be made again; or new ones.
@@ -120,7 +120,7 @@ def run_cell(cell: Cell, at: Workspace, run: Run) -> tuple[dict[str, Any], bool]
 
 
 def _kept(content: bytes) -> dict[str, Any]:
-    """The result of a finished cell; empty if there is none, or where it was damaged."""
+    """The result of a finished cell; empty if there is none or it is damaged."""
     with suppress(ValueError):
         measured = json.loads(content)
         if isinstance(measured, dict) and measured.pop("contract", None) == contracts.COMPARISON_CELL.stamp:

@@ -30,11 +30,12 @@ from ease_lib.running.stage import FileIn
 
 PLAN, CLAIMS, WORKERS, RESULTS, FINISHED = "plan.json", "claims", "workers", "results", "finished"
 BEAT_SECONDS = 30.0
-"""Between two signs of life of a worker."""
+"""Seconds between two signs of life of a worker."""
 STILL_SECONDS = 150.0
-"""Time without a sign of life after which other workers take a worker for dead."""
+"""Time without a sign of life after which other workers consider a worker dead."""
 MOST_LOST = 2
-"""Workers that a cell may cost: a third one leaves a failure, for the next cells need workers too."""
+"""Number of workers that may die of a cell; after that the cell counts as failed, because other cells need workers
+too."""
 
 
 def place_of(store_uri: str, run_id: str) -> str:
@@ -73,7 +74,7 @@ class Finished:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonPlan:
-    """The cells of a comparison, in the order of the tables, when it began, and its requests at most."""
+    """The cells of a comparison, in the order of the tables, its start, and its maximum number of requests."""
 
     cells: Sequence[Cell]
     started: datetime
@@ -126,7 +127,7 @@ class ComparisonStore:
         return ComparisonPlan.of(json.loads(content))
 
     def claims(self) -> dict[int, int]:
-        """How often each cell was claimed, by its number; cells without a claim are missing."""
+        """Number of claims of each cell, by its number; cells without a claim are missing."""
         found: dict[int, int] = {}
         for name in self.store.find_names(CLAIMS):
             number, _, earlier = name.partition("-")
@@ -134,7 +135,7 @@ class ComparisonStore:
         return found
 
     def claim(self, number: int, worker: str, earlier: int = 0) -> bool:
-        """Whether the cell is this worker's now.
+        """Claim the cell; return whether this worker has it now.
 
         Args:
             earlier: how many had it before, all of them dead.
@@ -154,7 +155,7 @@ class ComparisonStore:
         self.store.write(f"{WORKERS}/{worker}", uuid.uuid4().hex.encode())
 
     def seems_dead(self, worker: str) -> bool:
-        """Whether a worker gave no sign of life for `STILL_SECONDS`, through which this object has looked.
+        """Whether a worker gave no sign of life for `STILL_SECONDS`, during which this object watched it.
 
         Between two looks there is no more than `BEAT_SECONDS`; else this process may have been stopped with the other.
         """
@@ -166,12 +167,12 @@ class ComparisonStore:
         return now - since > STILL_SECONDS
 
     def new_result(self, number: int, folder: Path) -> FileIn:
-        """A file in a folder for the result of a cell, and its address here; each attempt has one of its own."""
+        """A local file for the result of a cell, and its address in the store; each attempt has its own."""
         name = f"{number:05}-{uuid.uuid4().hex[:12]}.json"
         return FileIn(str(folder / name), self.store.address(f"{RESULTS}/{name}"))
 
     def finish(self, number: int, name: str, result: FileIn, *, kept: bool = False) -> None:
-        """Leave the result of a cell, unless it has a better one.
+        """Store the result of a cell, unless it has a better one.
 
         Args:
             name: the cell's.

@@ -22,7 +22,7 @@ def run_cells(
     folder: Path,
     say: Callable[[str], None],
 ) -> list[dict[str, Any]]:
-    """All results, in the order of the cells; finished ones are read, not run. One that fails stops no others.
+    """All results, in the order of the cells; finished cells are read, not run. A failed cell does not stop the others.
 
     Args:
         planned: a document under `COMPARISON_PLAN`.

@@ -1,4 +1,4 @@
-"""A worker of a comparison: it runs one cell after the other, each in a process of its own, until none is left.
+"""A worker of a comparison: it runs cells one after the other, each in its own process, until none is left.
 
 On a cluster a worker is a pod, on one machine a thread; several share a comparison by what they leave in its store. A
 worker holds nothing between two cells but, on its disk, data and embeddings of the last one, for the next on the same
@@ -40,20 +40,20 @@ from ease_lib.running.supervision import DEADLY, RESTARTS, WAITS_SECONDS
 from ease_lib.words import duration, grouped
 
 PRELOADED = ("torch", "ease_lib.running.comparison.cells", "ease_lib.search.optimizers.registry")
-"""Loaded once for the processes of all cells, which are forked from one that has them."""
+"""Modules loaded once, in the process from which the processes of all cells are forked."""
 LOST = 255
-"""The exit code that `multiprocessing` gives where the process that forks all others has died."""
+"""The exit code in `multiprocessing` if the process that forks all others has died."""
 AGAIN = DEADLY | {EXIT_STOPPED, LOST}
-"""Exit codes after which another process may end better."""
+"""Exit codes after which another process may succeed."""
 CELL_SECONDS = 48 * 3600.0
 """Time after which a cell without a result has failed."""
 LOOK_SECONDS = 1.0
-"""Between two looks whether a process is to end."""
+"""Seconds between two checks whether a process should end."""
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.5, 10.0
-"""Between two looks whether a cell has become free."""
+"""Seconds between two checks whether a cell has become free."""
 PROGRESS_SECONDS = 60.0
 _processes = threading.Lock()
-"""Starting and collecting processes is no work for two threads at once."""
+"""Lock for starting and collecting processes, which two threads must not do at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +130,8 @@ def work(
 
 
 class _Queue:
-    """The cells for a worker, with the reason why one cannot have a result; each is its own until it asks for more."""
+    """The cells for a worker, with the reason if one cannot have a result; the worker holds each until it asks for the
+    next."""
 
     def __init__(
         self,
@@ -174,12 +175,13 @@ class _Queue:
                     wait = min(2 * wait, LONGEST_WAIT_SECONDS)
 
     def _open(self) -> dict[int, int]:
-        """How often the cells without a result were claimed that were."""
+        """Number of claims of the claimed cells without a result."""
         claims, finished = self._left.claims(), self._left.finished_numbers()
         return {number: count for number, count in claims.items() if number not in finished}
 
     def _free(self) -> list[list[int]]:
-        """Unclaimed cells, by their data: first what no worker has begun, each worker starting with another one."""
+        """Unclaimed cells, grouped by their data: first the data that no worker has begun, in another order for each
+        worker."""
         known = {*self._left.claims(), *self._left.finished_numbers()}
         free = [(group, [number for number in group if number not in known]) for group in self._groups.values()]
         searched = self._searched([number for _, rest in free for number in rest])
@@ -190,7 +192,7 @@ class _Queue:
         return untouched[turn:] + untouched[:turn] + [rest[-1:] for rest in sorted(begun, key=len, reverse=True)]
 
     def _searched(self, numbers: Sequence[int]) -> set[int]:
-        """Numbers of those cells whose search another cell runs now, so that its end can be noticed."""
+        """Numbers of the cells whose search another cell is running, so that its end is noticed."""
         shared = {number for number in numbers if self._searches[self._cells[number].search] > 1}
         if not shared:
             return set()
@@ -220,7 +222,7 @@ class _Processes:
         self._context.set_forkserver_preload(list(PRELOADED))
 
     def finish(self, told: CellProcess) -> None:
-        """Return when the cell has a result, be it the reason why it has none, or when it is to stop."""
+        """Return when the cell has a result or a failure, or when the worker must stop."""
         died: list[str] = []
         for restart in range(RESTARTS + 1):
             is_last = restart == RESTARTS or not in_container()
@@ -293,7 +295,7 @@ def _for_memory() -> str:
 
 
 class _Folders:
-    """A folder for the artifacts of cells on the same data; that of other data before is removed."""
+    """A folder for the artifacts of cells on the same data; the folder of the previous data is removed."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -329,7 +331,7 @@ def _alive(left: ComparisonStore, worker: str) -> Iterator[None]:
 
 
 class _Progress:
-    """How far the comparison is, in a line."""
+    """Progress of the comparison, in a line."""
 
     def __init__(self, plan: ComparisonPlan, left: ComparisonStore, say: Callable[[str], None]) -> None:
         self._plan = plan

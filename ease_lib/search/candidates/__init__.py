@@ -1,1 +1,1 @@
-"""Candidate sequences: how they are sampled and shortlisted."""
+"""Candidate sequences: sampling and shortlisting."""

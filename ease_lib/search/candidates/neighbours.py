@@ -54,7 +54,7 @@ def climb(
     *,
     instructions: int = 1,
 ) -> tuple[Prompt, float]:
-    """The prompt that best steps lead to, and its value, a local maximum unless it took `MOST_STEPS`."""
+    """The prompt at the end of the best steps, and its value: a local maximum, unless it took `MOST_STEPS`."""
     prompt, best = start, float(value(Prompts.of([start], space.k))[0])
     for _ in range(MOST_STEPS):
         around = neighbours(prompt, space, exemplars, instructions=instructions)

@@ -130,7 +130,7 @@ def _solve(chosen: IntArray, sets: IntArray, cost: FloatArray, exact: FloatArray
 
 
 def _first_covering(order: IntArray, copies: IntArray, size: int) -> IntArray:
-    """The shortest beginning of `order` that stands for at least `size` sequences."""
+    """The shortest beginning of `order` that covers at least `size` sequences."""
     return order[: int(np.searchsorted(np.cumsum(copies[order]), size)) + 1]
 
 

@@ -1,4 +1,4 @@
-"""Prompts to choose from as arrays: sequences with the instruction that is before each."""
+"""Candidate prompts as arrays: sequences, each with the instruction before it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Prompts:
         return Prompts(self.sequences[new], self.instructions[new])
 
     def blocks(self) -> Iterator[Prompts]:
-        """Parts whose features fit into memory."""
+        """Iterate over parts whose features fit into memory."""
         for start in range(0, len(self), PROMPTS_PER_BLOCK):
             part = slice(start, start + PROMPTS_PER_BLOCK)
             yield Prompts(self.sequences[part], self.instructions[part])
@@ -50,12 +50,12 @@ class Prompts:
 
     @cached_property
     def present(self) -> NDArray[np.bool_]:
-        """(b, k) where there is an exemplar."""
+        """(b, k) mask of the places with an exemplar."""
         return np.asarray(self.sequences != PADDING)
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
-        """(b,) exemplars."""
+        """(b,) number of exemplars."""
         return np.asarray(self.present.sum(axis=1), dtype=np.int64)
 
     @cached_property

@@ -60,7 +60,7 @@ class SequenceSpace:
         return range(self.k if self.k_min is None else self.k_min, self.k + 1)
 
     def allows(self, rows: IntArray) -> NDArray[np.bool_]:
-        """(b,) which sequences have no more than the most tokens."""
+        """(b,) mask of the sequences within the token limit."""
         if self.tokens is None:
             return np.ones(len(rows), dtype=bool)
         sums = np.where(rows == PADDING, 0, self.tokens[rows]).sum(axis=1)
@@ -144,12 +144,12 @@ def as_rows(sequences: Iterable[Positions], k: int) -> NDArray[np.int64]:
 
 
 def lengths_of(rows: IntArray) -> NDArray[np.int64]:
-    """(b,) exemplars of each sequence."""
+    """(b,) number of exemplars of each sequence."""
     return np.asarray((rows != PADDING).sum(axis=1))
 
 
 def among(rows: IntArray, sequences: Collection[Positions]) -> NDArray[np.bool_]:
-    """(b,) which rows are one of the sequences."""
+    """(b,) mask of the rows that are one of the sequences."""
     multipliers = rng(0, "sequence hash").integers(1, 2**62, size=rows.shape[1])  # sums wrap around
     sought = as_rows((sequence for sequence in sequences if len(sequence) <= rows.shape[1]), rows.shape[1])
     found = np.isin(rows @ multipliers, sought @ multipliers)

@@ -47,12 +47,12 @@ LEARNING_RATE = 3e-3
 WEIGHT_DECAY = 1e-3
 LARGEST_GRADIENT = 1.0
 PRINCIPAL_DIRECTIONS = 8
-"""Dimensions of the embeddings that the features keep: there are only some 160 steps to learn from."""
+"""Number of dimensions of the embeddings in the features; there are only about 160 steps to learn from."""
 MOST_ACTIONS = 128
 """Number of exemplars drawn for each training from a larger pool (Zhang et al.: 100)."""
 
 Step = tuple[Positions, int, float]
-"""The sequence before, the exemplar added, the change of the score."""
+"""A step: the sequence before, the added exemplar, the change of the score."""
 
 
 class Active:
@@ -90,20 +90,20 @@ class Active:
             self._policy = _Policy(self._problem, self._coordinates, self._history.observations, self._updates)
 
     def needs_scores(self, iteration: int, pending: Sequence[Candidate]) -> bool:
-        """Return True if the policy would be trained on them, and for the greedy sequence."""
+        """Return True if the policy would be trained on the pending scores, or for the greedy sequence."""
         told = len(self._history)
         lengths = enumerate((len(candidate.sequence) for candidate in pending), told + 1)
         trains = any(self._trains(length, observations) for observations, length in lengths)
         return trains or iteration == self._evaluations - 1
 
     def _trains(self, length: int, observations: int) -> bool:
-        """Whether the policy is trained anew once a sequence of this length is the last of so many observations."""
+        """Whether the policy is trained again when a sequence of this length is the last of so many observations."""
         return length == self._problem.space.k and observations >= 2 * self._policy.observations
 
     def _continued(
         self, iteration: int, pending: Sequence[Candidate], proposed: Collection[Positions]
     ) -> Positions | None:
-        """The episode's sequence with one more exemplar; None where every one was proposed before."""
+        """The episode's sequence with one more exemplar; None if all of these were proposed before."""
         sequence = (pending[-1] if pending else self._history.observations[-1].candidate).sequence
         if len(sequence) == self._problem.space.k:
             sequence = ()
@@ -130,7 +130,7 @@ class Active:
 
 
 class _Policy:
-    """Q, trained on the steps of what was told; `observations` of them."""
+    """Q, trained on the steps of `observations` observations."""
 
     def __init__(self, problem: Problem, coordinates: FloatArray, told: Sequence[Observation], updates: int) -> None:
         self._k = problem.space.k

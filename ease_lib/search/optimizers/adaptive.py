@@ -59,30 +59,31 @@ from ease_lib.seeding import rng
 from ease_lib.tasks.splits import classes_of
 
 FIRST_ROWS = 2
-"""n0: many sequences and few rows each find more than few and many do (`tests/worlds`)."""
+"""n0, rows of the first look; many sequences on few rows find better ones than few sequences on many rows
+(`tests/worlds`)."""
 MOST_ROWS = 1_500
-"""Validation rows that are used: as many tell scores apart that differ by two points."""
+"""Maximum number of validation rows; so many distinguish scores that differ by two points."""
 MORE_ROWS = 0.25
-"""Rows of every further look, as a share of those asked."""
+"""Rows of each further look, as a share of the rows asked so far."""
 CONFIRMED_ROWS = 8
-"""Rows of a look for confirmation."""
+"""Number of rows in a look for confirmation."""
 CONFIRMATION, FINALISTS = 0.2, 3
-"""Share of the requests, and of how many prompts."""
+"""Share of the requests for confirmation, and number of finalists."""
 KEPT_ROWS, MOST_CONFIRMED = 1 / 3, 1 / 2
-"""Shares of the rows: kept for confirmation, and asked of each finalist at most."""
+"""Shares of the validation rows: held out for confirmation, and the maximum asked of each finalist."""
 CHALLENGE_PERIOD = 2
-"""Every so many proposals a new sequence is sought."""
+"""Number of proposals after which a new sequence is sought."""
 EQUAL = 0.005
 """Difference of scores below which the shorter sequence is better."""
 CHECKPOINT_GROWTH = 1.2
-"""Variances are estimated again when there are so many times more answers."""
+"""Growth factor of the number of answers after which variances are estimated again."""
 MOST_INSERTED = 150
 """Exemplars that a step of the local search tries; of larger pools the best ones and random ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rungs:
-    """How requests are spread over sequences: how many still compete when so much is spent.
+    """Schedule of requests over sequences: how many still compete after so many answers.
 
     Args:
         rows: B, answers to pay for.
@@ -105,22 +106,22 @@ class Rungs:
 
     @property
     def search(self) -> int:
-        """Answers of B that are not for confirmation."""
+        """Number of the B answers that are not for confirmation."""
         return self.rows - self.confirmation
 
     @cached_property
     def first_looks(self) -> float:
-        """c, the answers of first looks at random sequences."""
+        """c, the number of answers for first looks at random sequences."""
         return self.search / (1 + math.log(max(self.validation_rows / FIRST_ROWS, 1.0)))
 
     def contenders(self, spent: int) -> int:
-        """A, the sequences that compete once so many answers are spent."""
+        """A, the number of sequences that compete once so many answers are spent."""
         due = FIRST_ROWS * math.exp((spent - self.first_looks) / self.first_looks)
         return max(1, math.ceil(self.first_looks / due))
 
 
 class Halving:
-    """See above.
+    """Optimizer of `adaptive` and `halving`; the module's docstring has the method.
 
     Args:
         problem: `answers` of it are paid for at most.
@@ -228,14 +229,14 @@ class Halving:
         return PERFECT if self._is_perfect() else EXHAUSTED
 
     def _is_perfect(self) -> bool:
-        """A prompt was asked every row and answered all of them rightly."""
+        """Whether a prompt answered every row rightly."""
         return max(self.answers.sums, default=0.0) >= PERFECT_SCORE * len(self.order) - 1e-9
 
     def left(self, pending: Sequence[Candidate]) -> int:
         return self.rungs.rows - self.spent - _rows_of(pending)
 
     def fitted(self) -> AnswerModel:
-        """The model of all answers told."""
+        """The model fitted to all answers so far."""
         return self._model or self._fit(None)
 
     def _finalists(self) -> dict[Prompt, int]:
@@ -246,7 +247,7 @@ class Halving:
 
 
 class _Choice:
-    """The next evaluation of a search, by what was told and what is under way."""
+    """The next evaluation of a search, from the scores so far and the evaluations under way."""
 
     def __init__(self, search: Halving, iteration: int, pending: Sequence[Candidate]) -> None:
         self._search = search
@@ -258,7 +259,8 @@ class _Choice:
         self._spent = search.spent + _rows_of(pending)
 
     def next(self) -> Candidate | None:
-        """First looks at random prompts, then more rows for contenders, at last the confirmation of the finalists.
+        """Choose among first looks at random prompts, then more rows for contenders, then the confirmation of the
+        finalists.
 
         Who answered all rows of the search rightly is to prove it at once.
         """
@@ -275,7 +277,7 @@ class _Choice:
         return self._random() if self._spent < self._rungs.first_looks else None
 
     def _random(self) -> Candidate | None:
-        """A first look; the first of all without exemplars, where that is allowed.
+        """A first look; the very first one without exemplars, if that is allowed.
 
         A prompt of which an earlier search knows all rows needs none.
         """
@@ -289,12 +291,12 @@ class _Choice:
         return None
 
     def _flawless(self) -> Prompt | None:
-        """A prompt that answered all rows of the search rightly, and has others left."""
+        """A prompt that answered all search rows rightly and has other rows left."""
         found = self._answers.all_right(len(self._search.for_search))
         return next((prompt for prompt in found if self._unasked(prompt, self._search.order)), None)
 
     def _contender(self) -> Candidate | None:
-        """Return the least known of the best prompts; a random one while there are no answers."""
+        """Return the most uncertain of the best prompts; a random one while there are no answers."""
         if not len(self._answers):
             return self._random()
         model = self._search.fitted()
@@ -351,7 +353,7 @@ class _Choice:
         return self._confirmation(chosen) if chosen else None
 
     def _next_finalist(self, finalists: Collection[Prompt]) -> Prompt | None:
-        """The best that is not one yet; the second time the shortest of those that look as good."""
+        """The best prompt that is not a finalist yet; the second time the shortest of those that look as good."""
         model = self._search.fitted()
         means: dict[Prompt, float] = dict(zip(model.prompts, model.mean.tolist(), strict=True))
         others = [each for each in means if each not in finalists and self._unasked(each, self._search.order)]
@@ -364,7 +366,7 @@ class _Choice:
         return min(equal, key=lambda each: (len(each[1]), -means[each]))
 
     def _look(self, prompt: Prompt, acquisition: float | None, phase: Phase) -> Candidate:
-        """The prompt with rows that it was not asked yet: those that follow in the order, after the last ones asked."""
+        """The prompt with rows that it was not asked yet: the next ones in the order."""
         order, places = self._search.for_search, self._search.places
         asked = [places[row] for row in self._asked(prompt) if row in places]
         start = (asked[-1] + 1 if asked else self._spent) % len(order)
@@ -375,7 +377,7 @@ class _Choice:
         )
 
     def _confirmation(self, prompt: Prompt) -> Candidate:
-        """The prompt with rows kept for this, and once these are all asked, with others that are new to it."""
+        """The prompt with rows held out for confirmation or, once all of these are asked, with other new rows."""
         rows = self._unasked(prompt, (*self._search.kept, *self._search.for_search))
         size = min(CONFIRMED_ROWS, self._left)
         return Candidate(sequence=prompt[1], phase="confirmation", instruction=prompt[0], rows=tuple(rows[:size]))
@@ -386,14 +388,14 @@ class _Choice:
 
     @cached_property
     def _under_way(self) -> dict[Prompt, list[int]]:
-        """Rows that prompts are being asked."""
+        """Rows under way, by prompt."""
         rows: dict[Prompt, list[int]] = {}
         for candidate in self._pending:
             rows.setdefault(candidate.prompt, []).extend(candidate.rows)
         return rows
 
     def _is_open(self, prompt: Prompt) -> bool:
-        """Whether there are rows of the search that it was not asked yet."""
+        """Whether the prompt has search rows that it was not asked yet."""
         rows = self._search.for_search
         return len(self._asked(prompt)) < len(rows) or bool(self._unasked(prompt, rows))
 
@@ -407,7 +409,7 @@ class _Choice:
 
 
 def finalists_among(candidates: Iterable[Candidate]) -> dict[Prompt, int]:
-    """Rows that each was asked for confirmation."""
+    """Number of confirmation rows of each finalist."""
     asked: dict[Prompt, int] = {}
     for candidate in candidates:
         if candidate.phase == "confirmation":

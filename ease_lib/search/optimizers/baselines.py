@@ -35,7 +35,7 @@ Choice = Callable[[NDArray[np.integer], Problem], int]
 
 
 class BestOfN:
-    """Random sequences, never one twice; the best one wins."""
+    """Random sequences without repetition; the best one wins."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
@@ -80,7 +80,7 @@ class Evolution(BestOfN):
 
 
 class Influence(BestOfN):
-    """How much better sequences score with an exemplar than without it (Nguyen & Wong, 2023).
+    """Influence: how much better sequences score with an exemplar than without it (Nguyen & Wong, 2023).
 
         I(e) = mean score of the sequences with e - mean score of those without,   0 where one of the two is empty
 
@@ -152,7 +152,7 @@ class OneProposal:
         return None if iteration else self._propose()
 
     def tell(self, observation: Observation) -> None:
-        """There is no second proposal."""
+        """Ignore the score: there is no second proposal."""
 
     def needs_scores(self, iteration: int, pending: Sequence[Candidate]) -> bool:
         return False
@@ -187,7 +187,7 @@ def best_set(problem: Problem, choose: Choice, *, sampled_candidates: int) -> On
 
 
 def llm_select(problem: Problem) -> OneProposal:
-    """The exemplars that the black-box itself would take ("GPT Select"); the problem must have `ask_llm`.
+    """The exemplars that the black-box itself selects ("GPT Select"); the problem must have `ask_llm`.
 
     The pool is shown as a numbered list, and the model answers with k numbers; that sequence is evaluated once. The
     request follows the paper's (App. C.11), which says nothing of order or noise: the order is that of the answer.
@@ -296,7 +296,7 @@ def selection_prompt(exemplars: Sequence[str], k: int) -> str:
 
 _AND = r"and|then|plus|or|und|et|y|e|en|och|или|и"
 _NUMBER = re.compile(rf"(?<!\d)\d{{1,9}}(?!\d)(?!\s+(?!(?:{_AND})\b)[^\W\d_])", re.IGNORECASE)
-"""One that no noun follows."""
+"""A number that no noun follows."""
 
 
 def parse_selection(answer: str, n: int) -> list[int]:

@@ -38,16 +38,17 @@ from ease_lib.seeding import rng
 CROSSOVERS, MOST_BLOCKS, ALPHA, LENGTH_PENALTY = 4, 10, 0.2, 0.05
 """c, z, alpha and gamma, as in the paper."""
 POPULATION, BLOCK_ROWS = 10, 30
-"""mu and the rows of a block, as in the paper."""
+"""mu and the number of rows in a block, as in the paper."""
 ENOUGH_ANSWERS = 2_000
-"""Half of both where fewer are paid for, or a block would be more than half of the rows: one race takes some 1 500."""
+"""Answers below which both are halved; so they are if a block would exceed half of the rows. One race takes about 1
+500."""
 TRIES = 100
 """Number of tries to make a new child."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Heat:
-    """All that are left in the race of a generation, before the block of this number; none where there are no children.
+    """Prompts left in the race of a generation, before the block of this number; none without children.
 
     Args:
         population: that was left by the race before.
@@ -60,7 +61,7 @@ class _Heat:
 
 
 class Capo:
-    """See above.
+    """Optimizer of `capo`; the module's docstring has the method.
 
     Args:
         problem: `answers` of it are paid for at most.
@@ -113,7 +114,8 @@ class Capo:
 
     @one_thread()
     def recommend(self, avoided: Collection[int] = ()) -> Recommendation | None:
-        """The best of the race by its mean on rows that all left in it have answered, or of the last population."""
+        """The best prompt of the race, by its mean on rows that all remaining prompts answered, or of the last
+        population."""
         if not len(self._answers):
             return None
         among: Sequence[Prompt] = ()
@@ -149,7 +151,7 @@ class Capo:
         return [self._scores[prompt][row] for row in common or self._scores[prompt]]
 
     def _next(self, pending: Sequence[Candidate]) -> Candidate | None:
-        """A prompt of the heat with the rows of its block that it was not asked yet; None where all are."""
+        """A prompt of the heat with the rows of its block that it was not asked yet; None if all were asked."""
         if self._heat is None:
             return None
         under_way: dict[Prompt, set[int]] = {}
@@ -164,7 +166,7 @@ class Capo:
         return None
 
     def _begin(self) -> None:
-        """The first heat, once all that is known from before was recalled."""
+        """The first heat, after all earlier answers were recalled."""
         if self._heat is None:
             self._heat = next(self._heats)
             self._go_on()
@@ -175,7 +177,7 @@ class Capo:
             self._heat = next(self._heats)
 
     def _races(self) -> Iterator[_Heat]:
-        """The algorithm; it goes on from a heat when all who race in it have answered its block."""
+        """The algorithm; it leaves a heat when all its prompts have answered the block."""
         population = self._first_population()
         self._longest = max([*map(self._length, population), 1])
         for generation in itertools.count():

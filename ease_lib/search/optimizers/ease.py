@@ -123,7 +123,7 @@ class Ease:
         return candidates.without({candidate.prompt for candidate in pending})
 
     def _candidates(self, iteration: int, proposed: Collection[Prompt]) -> Prompts:
-        """Up to q' prompts not proposed yet: those of q sampled whose sequences are most like the validation set."""
+        """Up to q' new prompts: of q sampled sequences those that are most like the validation set."""
         instructions = self._drawn_instructions(iteration)
         used_up = set.intersection(
             *({sequence for given, sequence in proposed if given == instruction} for instruction in instructions)
@@ -161,7 +161,7 @@ class Ease:
         return np.concatenate(kept)
 
     def _network(self) -> ScoreNetwork:
-        """Trained on all observations; once for all candidates of a batch."""
+        """The surrogate, trained on all observations, once for all candidates of a batch."""
         if self._trained is None or self._trained[0] != len(self._history):
             observed = self._features(self._observed())
             seed, device = derive_seed(self._problem.seed, "network"), self._problem.device

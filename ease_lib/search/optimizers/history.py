@@ -13,7 +13,7 @@ from ease_lib.search.candidates.prompts import Prompt
 from ease_lib.search.candidates.sampling import Positions, as_rows
 
 Phase = Literal["initial", "search", "confirmation"]
-"""The last is of methods that choose rows: answers that nothing but the winner was chosen by."""
+"""Phases of evaluations. The last one is for methods that choose rows: its answers select only the winner."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class Observation:
 
 
 class Proposed(Collection[Positions]):
-    """Two sets as one, without copying the larger: a long search asks at every iteration."""
+    """Union of two sets without copying the larger one, because a long search needs it in every iteration."""
 
     def __init__(self, seen: set[Positions], coming: set[Positions]) -> None:
         self._seen = seen

@@ -1,4 +1,4 @@
-"""The interface of every search method, and the problem it is given."""
+"""The interface of every search method, and its problem."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ class PreparingOptimizer(Protocol):
     """An optimizer that can work while scores are awaited."""
 
     def prepare(self, iterations: range, pending: Sequence[Candidate]) -> None:
-        """Compute ahead what `ask` will need for these iterations and what does not depend on the scores of `pending`.
+        """Compute in advance what `ask` will need for these iterations, as far as it does not depend on the scores of
+        `pending`.
 
         Called while neither `ask` nor `tell` is. It changes no proposal, only their speed.
 
@@ -70,7 +71,7 @@ class OneThreaded(Protocol):
 
 PERFECT_SCORE = 1.0
 BUDGET, PERFECT, EXHAUSTED = "budget", "perfect score", "every sequence evaluated"
-"""Why a search ended."""
+"""Reasons why a search ends."""
 
 
 @dataclass(frozen=True, kw_only=True)
