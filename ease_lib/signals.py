@@ -1,4 +1,4 @@
-"""How a process of EASE notices that it should stop: SIGTERM (an evicted pod) or Ctrl-C."""
+"""Signals that tell a process of EASE to stop: SIGTERM (an evicted pod) or Ctrl-C."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 SAME_STOP_SECONDS = 5.0
-"""Time after a SIGTERM in which a further one counts as the same: a process group is told more than once."""
+"""Time after a SIGTERM in which another one counts as the same, because a process group may receive it repeatedly."""
 _told = -SAME_STOP_SECONDS
 
 

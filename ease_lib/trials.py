@@ -1,4 +1,4 @@
-"""The search for callers that evaluate themselves: it proposes ordered exemplars and is told their scores.
+"""The search for callers that evaluate prompts themselves: it proposes ordered exemplars and receives scores.
 
 Any program that takes examples can be searched for: all that is needed is a score from 0 to 1 of the answer to a row.
 `Search` is the same search as a run's (`search/ask_tell.py`), without endpoint, prompt, metric and test set.
@@ -48,16 +48,16 @@ Row = TypeVar("Row")
 TextOf = Callable[[Any], str]
 
 NEED_AN_LLM = ("llm_select",)
-"""Methods that ask it something else than rows."""
+"""Methods that send requests other than rows."""
 NOT_READ = ("max_prompt_tokens", "warm_start", "order_report", "instruction_share")
-"""Parameters of a search that are about what `Search` has not: prompts, a store, instructions."""
+"""Parameters that concern what `Search` does not have: prompts, a store, instructions."""
 NO_TEXT = 0
 """Dimension of the embeddings if there are none."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trial(Generic[Item, Row]):
-    """An ordered sequence of exemplars that is to be evaluated.
+    """An ordered sequence of exemplars to evaluate.
 
     Args:
         number: of this trial, from 0 on, in the order of asking.
@@ -186,7 +186,7 @@ class Search(Generic[Item, Row]):
             return given
 
     def tell(self, trial: Trial[Item, Row] | int, scores: Sequence[float | None]) -> None:
-        """How good the answers to a trial's rows are; it is in the journal when this returns.
+        """Report the scores of a trial's rows; they are in the journal when this returns.
 
         Args:
             trial: one that was asked for, or its number.
@@ -208,7 +208,7 @@ class Search(Generic[Item, Row]):
             self._propose(0)
 
     def __iter__(self) -> Iterator[Trial[Item, Row]]:
-        """Trial after trial, each to be told before the next, until the search has ended.
+        """Iterate over trials; each must be told before the next, until the search has ended.
 
         It begins with those that were given before and never told.
 
@@ -229,7 +229,8 @@ class Search(Generic[Item, Row]):
 
     @property
     def ended(self) -> str:
-        """Why the search has ended: `budget`, `perfect score` or `every sequence evaluated`; empty while it goes on."""
+        """Reason why the search has ended: `budget`, `perfect score` or `every sequence evaluated`; empty while it goes
+        on."""
         with self._lock:
             if not self._asked.under_way:
                 self._propose(1)
@@ -280,12 +281,12 @@ class Search(Generic[Item, Row]):
 
     @property
     def answers(self) -> int:
-        """Rows of all trials that were told, those of an earlier process and those that `history` has not yet too."""
+        """Number of rows of all told trials, including those of an earlier process and those not yet in `history`."""
         with self._lock:
             return self._asked.answers
 
     def close(self) -> None:
-        """Let go of the journal; what was told is kept."""
+        """Release the journal; told scores are kept."""
         with self._lock:
             self._is_closed = True
             self._asked.close()
@@ -308,7 +309,7 @@ class Search(Generic[Item, Row]):
             raise ValueError("this Search is closed; open it again with its journal")
 
     def _propose(self, trials: int) -> None:
-        """Tell what is scored, and have trials ready for the caller.
+        """Tell the scores, and prepare trials for the caller.
 
         With `parallel` they are proposed as soon as the scores are told that are needed for them, and before any other:
         what is proposed does then not depend on who asks when.
@@ -473,7 +474,7 @@ def _unit(vectors: Any, size: int, name: str) -> FloatArray:
 
 @dataclass(frozen=True)
 class _Read:
-    """Sections that a search of its own reads."""
+    """Sections of parameters that `Search` reads."""
 
     optimizer: OptimizerConfig
     embedding: EmbeddingConfig
@@ -483,7 +484,8 @@ class _Read:
 def checked_parameters(
     parameters: Mapping[str, str | float | bool], answers: int | None, items: int, rows: int
 ) -> Parameters:
-    """Parameters of a search over so many items and rows, as `Search` takes them; `budget` is what the answers allow.
+    """Parameters of a search over so many items and rows, from the arguments of `Search`; `budget` follows from the
+    answers.
 
     Raises:
         ConfigError: listing all that is wrong.
@@ -513,7 +515,7 @@ def checked_parameters(
 
 
 def _planned(settings: OptimizerConfig, rows: int, answers: int | None) -> int:
-    """Answers of the whole search.
+    """Number of answers of the whole search.
 
     Raises:
         ConfigError: when they do not allow one evaluation.
@@ -559,7 +561,7 @@ def _representation(data: _Data, vectors: _Vectors, checked: Parameters) -> Repr
 
 
 def journal_path(journal: str | Path | None) -> Path | None:
-    """The file that a search is kept in; None without a journal.
+    """The file of the journal; None without one.
 
     Raises:
         ConfigError: when it cannot be a file of this machine.

@@ -1,4 +1,4 @@
-"""URLs of endpoints: what is wrong with one, the route below one, and whether two are of the same host."""
+"""URLs of endpoints: their problems, routes below them, and comparison of hosts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def is_url(name: str) -> bool:
 
 
 def problems_of_url(url: str) -> Iterator[str]:
-    """Why this is not the URL of an endpoint, as half a sentence."""
+    """Reason why this is not the URL of an endpoint, as half a sentence."""
     if found := re.search(r"[\s\\\x00-\x1f\x7f\u200b-\u200f\ufeff]", url):
         yield f"holds {found[0]!r}, which a URL cannot contain; remove it"
         return

@@ -6,12 +6,12 @@ import math
 
 
 def grouped(number: float) -> str:
-    """A whole number with its thousands apart: `12 345`."""
+    """A whole number with separated thousands: `12 345`."""
     return f"{number:,.0f}".replace(",", " ")
 
 
 def duration(seconds: float) -> str:
-    """About how long: `45 s`, `12 min`, `2.5 h`."""
+    """Approximate duration: `45 s`, `12 min`, `2.5 h`."""
     if seconds < 90:
         return f"{math.ceil(seconds)} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

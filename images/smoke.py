@@ -1,4 +1,4 @@
-"""Run inside of a built image: everything that a stage needs is there, without network, as a user without rights.
+"""Check a built image from inside: everything that a stage needs works, without network and without privileges.
 
 docker run --rm --network none --read-only --tmpfs /tmp --cap-drop ALL IMAGE python /opt/smoke.py
 """

@@ -1,1 +1,1 @@
-"""The graphs, compiled for the cluster or run on the laptop."""
+"""The pipelines, compiled for a cluster or run on a laptop."""

@@ -1,4 +1,4 @@
-"""`python -m pipelines compile | params | upload | submit | retry | schedule`: graphs as files, and runs of them."""
+"""`python -m pipelines compile | params | upload | submit | retry | schedule`: pipelines as files, and runs of them."""
 
 import argparse
 import sys

@@ -34,8 +34,8 @@ from ease_lib.reporting.figures import is_file
 ROOT = Path(__file__).parents[1]
 IN_IMAGES = ("ease_lib", "components")
 PLACEHOLDER = "{{"
-"""How placeholders begin: Argo replaces its own in the arguments of a run (4.0.5: `{{workflow.name}}`), and Kubeflow's
-launcher those of a component's inputs in any string (2.17: `{{$.inputs...}}`)."""
+"""Beginnings of placeholders: Argo replaces its own in the arguments of a run (4.0.5: `{{workflow.name}}`), and
+Kubeflow's launcher those of a component's inputs in any string (2.17: `{{$.inputs...}}`)."""
 READ_ONLY_PATHS = (
     *("task_uri", "validation_uri", "test_uri"),
     *("prompt", "baseline", "judge_rubric", "instructions_uri", "embedder"),
@@ -48,14 +48,14 @@ and fifteen times into the run's workflow, which may have 1 MiB (`tests/pipeline
 MOST_BYTES_WITH_SHARDS = 4_000
 """The same limit for a pipeline with shards, each of which holds the arguments six times more."""
 SHARD = "comp-rank-shard"
-"""The component that such a pipeline has."""
+"""Name of the component in such a pipeline."""
 _ONLY_HERE = "is a file on this machine, which pods cannot read; copy it to an object store and name it s3://..."
 COMPARISON = "ease-comparison"
 """The pipeline of that name; any other is of a run."""
 
 
 def given_values(parameter_set: str, overrides: Mapping[str, object]) -> dict[str, object]:
-    """The values of a set, with overrides; what the set has for another task or method of a run is left out."""
+    """The values of a set, with overrides; entries of the set for another task or method are left out."""
     values = {**(read_parameter_set(parameter_set) if parameter_set else {}), **overrides}
     return without_unread(values, kept=overrides) if parameter_set and not is_comparison(values) else values
 
@@ -183,7 +183,7 @@ def _of_this_machine(parameters: Parameters) -> Iterator[str]:
 
 
 def _is_here(file: str) -> bool:
-    """Whether it is a path, and something lies there; a text may be in its place."""
+    """Whether the value is a path of an existing file; it may be a text instead."""
     try:
         return bool(file) and "://" not in file and Path(file).expanduser().exists()
     except (OSError, RuntimeError, ValueError):
@@ -198,7 +198,7 @@ def _checkout_file(function: str) -> str:
 
 
 def installed_defaults(values: Mapping[str, object], *, is_run: bool, shards: int = 1) -> dict[str, Value]:
-    """Defaults of an installation's own, for the form of a run or of a comparison.
+    """Defaults of an installation, for the form of a run or of a comparison.
 
     Args:
         shards: of the package they are put into.
@@ -239,7 +239,7 @@ def _comparison_fields(values: Mapping[str, object]) -> dict[str, Value]:
 
 
 def _as_field(field: Parameter, value: object) -> Value:
-    """An axis of a YAML file may be a list; the form takes its entries as text."""
+    """The entries of an axis as text, because the form takes no lists."""
     if field.type is int:
         return int(str(value))
     return json.dumps(value)[1:-1] if isinstance(value, list) else str(value)

@@ -42,7 +42,7 @@ YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 PAGE_SIZE = 100
 SHORT_HASH = 12
 MOST_MESSAGE = 600
-"""Characters of a server's message that are shown."""
+"""Number of characters shown of a server's message."""
 PORT_FORWARD = "run `kubectl port-forward -n kubeflow svc/ml-pipeline-ui 8080:80` and give --host http://localhost:8080"
 WORKFLOW_ROUTE = "/apis/v1beta1/runs/{run}"
 DASHBOARD_LOG_ROUTE = "/k8s/pod/logs"
@@ -50,12 +50,12 @@ DASHBOARD_LOG_ROUTE = "/k8s/pod/logs"
 API_LOG_ROUTE = "/apis/v1alpha1/runs/{run}/nodes/{pod}/log"
 """Route for logs on the API server, which the dashboard does not pass on (2.17: `backend/src/apiserver/main.go`)."""
 _LOG_FAILURE = re.compile(r'\{"error_message":.*\}\s*\Z', re.DOTALL)
-"""How the API server ends an answer that it has begun with status 200 before it looked for the log."""
+"""End of an answer that the API server began with status 200 before it looked for the log."""
 _NO_KUBECONFIG = "Failed to load kube config"
 
 
 class ClusterError(EaseError):
-    """The cluster refused what was asked of it; the message names the host, what was asked and the remedy."""
+    """The cluster refused a request; the message names the host, the request and the remedy."""
 
     def __init__(self, message: str, *, status: int = 0) -> None:
         super().__init__(message)
@@ -63,7 +63,7 @@ class ClusterError(EaseError):
 
 
 class ClusterUnavailable(ClusterError):
-    """The API cannot be reached or is overloaded: time may cure it."""
+    """The API cannot be reached or is overloaded, which may be temporary."""
 
 
 class AccessDenied(ClusterError):
@@ -133,7 +133,7 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
 
 
 def connect(host: str = "", namespace: str = "", ca_cert: str = "") -> "Cluster":
-    """Reach the pipelines API and ask whether it is well.
+    """Connect to the pipelines API and check its health.
 
     Raises:
         ConfigError: if there is no address, or it holds a password, or `ca_cert` is absent.
@@ -238,12 +238,12 @@ class Cluster:
             return self._client.run_pipeline(**request)
 
     def run(self, run_id: str) -> V2beta1Run:
-        """The run as it is now."""
+        """Current state of the run."""
         with self._asking(f"show run {run_id}"):
             return self._client.get_run(run_id)
 
     def spec_of(self, run: V2beta1Run) -> Mapping[str, Any]:
-        """The pipeline that a run is of."""
+        """Pipeline of a run."""
         reference = run.pipeline_version_reference
         if reference is None:
             spec = run.pipeline_spec or {}
@@ -254,12 +254,12 @@ class Cluster:
         return dict(spec.get("pipeline_spec", spec))
 
     def retry_run(self, run_id: str) -> None:
-        """Begin again what failed of a run; what succeeded stays."""
+        """Retry the failed tasks of a run; finished tasks stay."""
         with self._asking(f"retry run {run_id}"):
             self._client.runs.run_service_retry_run(run_id)
 
     def workflow(self, run_id: str) -> Workflow:
-        """The run as Argo knows it; without nodes where this API does not show them."""
+        """Argo's workflow of the run; without nodes if this API does not show them."""
         with contextlib.suppress(*_NO_ANSWER, ValueError, LookupError):
             answer = json.loads(self._client.got(WORKFLOW_ROUTE.format(run=run_id)))
             return Workflow(answer["pipeline_runtime"].get("workflow_manifest") or "")
@@ -381,7 +381,8 @@ _NO_ANSWER = (ApiException, urllib3.exceptions.HTTPError, OSError, _NotTheApi)
 
 
 class _Client(kfp_client.Client):
-    """kfp's client without what suits notebooks only: five slow tries, a log of tracebacks, a file in the home."""
+    """kfp's client without its features for notebooks: five slow tries, a log of tracebacks, a file in the home
+    folder."""
 
     def __init__(self, *, on_configured: Callable[[str], None], **options: Any) -> None:
         self._on_configured = on_configured
@@ -389,7 +390,7 @@ class _Client(kfp_client.Client):
         sent = self._run_api.api_client.request  # of all its services
 
         def answered(*given: Any, **named: Any) -> Any:
-            """A page with status 200, as of a login when a session has ended, would be taken for an empty answer."""
+            """Refuse a page with status 200, for example a login page, which would pass for an empty answer."""
             answer = sent(*given, **named)
             kind = answer.getheader("content-type") or ""
             if "html" in kind:

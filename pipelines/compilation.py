@@ -117,7 +117,7 @@ def _add_placement(parser: argparse.ArgumentParser) -> None:
 
 
 def placement_of(arguments: argparse.Namespace) -> Placement:
-    """The options as given, with no more shards than there is room for; what is no option keeps its default."""
+    """The given options, with at most the allowed number of shards; other settings keep their defaults."""
     given = {field.name for field in dataclasses.fields(Placement)} & set(vars(arguments))
     options = {name: getattr(arguments, name) for name in given}
     if options.get("shards", 1) > MOST_SHARDS:
@@ -146,7 +146,7 @@ def compile_all(
 
 
 def check_compiled() -> int:
-    """Say which committed files are not what the sources compile to."""
+    """Print the committed files that differ from what the sources compile to."""
     with tempfile.TemporaryDirectory() as folder:
         compile_all(Path(folder))
         stale = [FOLDER / name for name in COMPILED if not _same(FOLDER / name, Path(folder) / name)]

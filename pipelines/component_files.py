@@ -30,7 +30,7 @@ In a pipeline of your own: `components.{name}(...)`, or from any other checkout
 
 
 def component_files() -> dict[Path, str]:
-    """The content of every such file, by its path in the checkout."""
+    """Content of every generated file, by its path in the checkout."""
     files: dict[Path, str] = {}
     for component in components.ALL:
         folder = FOLDER / component.python_func.__name__
@@ -58,7 +58,7 @@ def component_yaml(component: Any, image: str = images.CPU) -> str:
 
 
 def readme(component: Any) -> str:
-    """The README of a component: what its docstring says, its inputs and its outputs."""
+    """The README of a component: the text of its docstring, its inputs and its outputs."""
     function = component.python_func
     taken, made = component.component_spec.inputs or {}, component.component_spec.outputs or {}
     said = docstring_parser.parse(function.__doc__)

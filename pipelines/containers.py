@@ -108,7 +108,7 @@ class Containers:
 
 
 def containers_for(output_dir: Path, parameters: Parameters) -> Containers:
-    """Raises `ConfigError` when Docker or an image is not there."""
+    """Raise `ConfigError` if Docker or an image is missing."""
     try:
         client = docker.from_env()
         present = {tag for image in client.images.list() for tag in image.tags}
@@ -130,7 +130,7 @@ def containers_for(output_dir: Path, parameters: Parameters) -> Containers:
 
 
 def with_absolute_paths(parameters: Parameters) -> Parameters:
-    """A container has another working directory."""
+    """The absolute path, because a container has another working directory."""
     read, written = _own_paths(parameters)
     return parse_parameters({**changed_parameters(parameters), **read, **written})
 
@@ -171,7 +171,7 @@ def _group() -> int:
 
 
 def _make_writable(folder: Path) -> None:
-    """Root gives the folder, with what an earlier run left in it, to the containers' user."""
+    """As root, give the folder and its content to the containers' user."""
     folder.mkdir(parents=True, exist_ok=True)
     if os.getuid() == 0:
         for path in (folder, *folder.rglob("*")):

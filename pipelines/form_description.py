@@ -16,7 +16,8 @@ def described(summary: str, fields: Sequence[Parameter]) -> str:
 
 
 def offer_choices(spec: Any, fields: Sequence[Parameter]) -> None:
-    """Let the form offer the values of fields that have a few, and Kubeflow refuse others; the SDK cannot say it.
+    """Let the form offer the values of fields with a few choices, and Kubeflow refuse others, which the SDK cannot
+    express.
 
     Args:
         spec: kfp's `PipelineSpec`, which is changed.

@@ -120,7 +120,7 @@ def _untold(error: RuntimeError, lines: "_StageLines", pipeline_root: Path) -> s
 
 @contextlib.contextmanager
 def _stages_end_with_us() -> Iterator[None]:
-    """A signal that ends this process ends the stage it runs, and that is waited for: kfp would leave it behind."""
+    """End the running stage if a signal ends this process, and wait for it; kfp would leave it running."""
     try:
         with sigterm_as_interrupt(also=_terminate_stages):
             yield
@@ -133,7 +133,7 @@ def _stages_end_with_us() -> Iterator[None]:
 
 
 def _terminate_stages() -> None:
-    """Tell each stage itself: a shell by which KFP starts it would end alone, and leave it behind."""
+    """Signal each stage itself, because the shell by which KFP starts it would end alone."""
     for process in _stage_processes():
         for stage in (_children(process) if _is_shell(process) else []) or [process]:
             with contextlib.suppress(ProcessLookupError):
@@ -163,7 +163,7 @@ def _children(process: int) -> list[int]:
 
 @contextlib.contextmanager
 def _quiet_kfp(log: TextIO) -> Iterator[None]:
-    """kfp's own messages go to the log file: the terminal shows the stages' lines only."""
+    """Send kfp's own messages to the log file; the terminal shows the stages' lines only."""
     handler = logging.StreamHandler(log)
     root = logging.getLogger()
     before, level = root.handlers[:], root.level
@@ -177,7 +177,8 @@ def _quiet_kfp(log: TextIO) -> Iterator[None]:
 
 
 class _StageLines(io.TextIOBase):
-    """Takes all that the stages print: everything to the log, the `[ease]` lines to the terminal, errors remembered.
+    """Receives the output of the stages: everything goes to the log, `[ease]` lines to the terminal, and errors are
+    kept.
 
     `stage` began last; `exception` is the last line of the last traceback, `last` the last line of all.
     """

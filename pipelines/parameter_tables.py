@@ -58,7 +58,7 @@ def params(options: argparse.Namespace) -> int:
 
 
 def params_readme() -> str:
-    """The README of the parameter sets: which there are, and every parameter."""
+    """The README of the parameter sets: all sets, and every parameter."""
     paths = sorted(SETS.glob("*.yaml"), key=lambda path: path.stem)
     sets = "\n".join(f"| [`{path.stem}`]({path.name}) | {_head(path)} |" for path in paths)
     return PARAMS_TEXT.format(sets=sets, axes=parameter_table(ComparisonAxes), parameters=parameter_table())

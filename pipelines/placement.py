@@ -1,4 +1,4 @@
-"""How each component runs in a cluster: image, resources, secrets, retries, pod security; all in one place.
+"""Settings of each component in a cluster: image, resources, secrets, retries, pod security; all in one place.
 
 The pipelines pass every task through `place`; on a laptop the same calls are ignored. What the pod of a component needs
 is in `NEEDS`; settings of the cluster is an option of `python -m pipelines compile` and is in `Placement`.
@@ -62,12 +62,12 @@ NEEDS = {
     "run_cells": Needs(cpu=("500m", "2"), memory=("1Gi", "4Gi"), scratch="4Gi", timeout_seconds=14 * DAY),
     "report_comparison": Needs(reaches_endpoint=False),
 }
-"""Resources by component. Each component costs Kubeflow two pods and some twenty seconds, whatever it does."""
+"""Resources by component. Each component costs Kubeflow two pods and about twenty seconds, whatever it does."""
 
 USER, GROUP = 10001, 0
 KEPT_SECONDS = DAY
-"""How long the pods of a run stay after its end. Kubeflow deletes its workflow after a day anyway, and after an hour
-where success and failure have no time of their own. Artifacts and records lie in the object store and stay."""
+"""Time for which the pods of a run stay after its end. Kubeflow deletes its workflow after a day anyway, and after an
+hour where success and failure have no time of their own. Artifacts and records lie in the object store and stay."""
 
 LLM_SECRET = "ease-llm"  # noqa: S105
 LLM_KEYS = {
@@ -193,7 +193,7 @@ def placed(pipeline: Any, wanted: Placement) -> Any:
 
 
 def lifetime(placement: Placement) -> dsl.PipelineConfig:
-    """How long a run may take, and stays in the cluster."""
+    """Set the maximum duration of a run, and the time for which it stays in the cluster."""
     return dsl.PipelineConfig(
         ttl_seconds_after_success=KEPT_SECONDS,
         ttl_seconds_after_failure=KEPT_SECONDS,
@@ -202,7 +202,7 @@ def lifetime(placement: Placement) -> dsl.PipelineConfig:
 
 
 def place(*tasks: dsl.PipelineTask) -> None:
-    """Everything that Kubernetes must know about these tasks."""
+    """Set everything that Kubernetes must know about these tasks."""
     for task in tasks:
         _place(task, NEEDS[task.component_spec.name.replace("-", "_")], _placement.get())
 

@@ -1,4 +1,4 @@
-"""`python -m pipelines schedule`: make a cluster's recurring runs what the files of `manifests/schedules/` say.
+"""`python -m pipelines schedule`: make a cluster's recurring runs match the files of `manifests/schedules/`.
 
 The API cannot change a recurring run, so a changed schedule is a new recurring run, and the old one is disabled after
 that: a schedule whose new form the cluster refuses keeps its old one. Nothing is ever deleted, nothing ever catches up.
@@ -58,7 +58,7 @@ class Schedule:
 
 @dataclass(frozen=True, kw_only=True)
 class IntendedSchedule:
-    """A schedule with what it means today: its arguments, the version it runs, the digest of all that."""
+    """A schedule with its current meaning: its arguments, its version, and the digest of both."""
 
     schedule: Schedule
     arguments: Mapping[str, Value]
@@ -223,7 +223,7 @@ def _pause(options: argparse.Namespace) -> int:
 
 
 def _planned(options: argparse.Namespace) -> tuple[Cluster, Package, list[ScheduleChange]]:
-    """Check everything that can be checked here, then ask the cluster; nothing is changed on it."""
+    """Check everything that can be checked locally, then ask the cluster, without changing it."""
     schedules = read_schedules(options.files)
     package = read_package(options.package)
     problems: list[str] = []
@@ -265,7 +265,7 @@ def _step(wanted: IntendedSchedule, existing: Sequence[OnCluster]) -> ScheduleCh
 
 
 def _carry_out(step: ScheduleChange, cluster: Cluster, package: Package) -> None:
-    """Create before disable: when the cluster refuses the new one, the old one goes on."""
+    """Create, then disable: if the cluster refuses the new one, the old one goes on."""
     name = step.wanted.schedule.name
     if step.create:
         try:
@@ -360,7 +360,7 @@ def _ids(found: Sequence[OnCluster]) -> str:
 
 
 def _named(target: str) -> str:
-    """The schedule that is meant by a name, or by a file, of which only the name must be right: pausing is urgent."""
+    """The schedule of a name, or of a file, of which only the name must be valid, because pausing is urgent."""
     path = Path(target)
     if path.suffix not in (".yaml", ".yml"):
         return target

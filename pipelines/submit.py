@@ -1,4 +1,4 @@
-"""`python -m pipelines submit | retry`: start a run on a cluster or begin again what failed of one, and follow it.
+"""`python -m pipelines submit | retry`: start a run on a cluster or retry a failed one, and follow it.
 
 Everything is checked on this machine first: the parameters as `ease run` and `ease compare` check them, and that the
 compiled pipeline has the form of this version. Nothing is sent before that. Values that vary something (`tasks`,
@@ -46,24 +46,25 @@ ENDED = ("SUCCEEDED", "SKIPPED", "FAILED", "CANCELED")
 STILL_SECONDS = 120.0
 """Time without any change after which `--wait` prints where to look."""
 RETRY_PAUSES = (10.0, 30.0)
-"""Seconds before Kubeflow is asked once more to begin a run again."""
+"""Seconds before Kubeflow is asked again to retry a run."""
 _TOO_LARGE = re.compile("larger than max|too large|Too long")
-"""How gRPC, etcd and the API server say so of a workflow."""
+"""Messages of gRPC, etcd and the API server about a workflow that is too large."""
 LOG_SECONDS = 30.0
-"""Between two looks at what the search has printed."""
+"""Seconds between two looks at the log of the search."""
 MOST_MISSED = 2
-"""Looks in a row at which its log could not be read, after which where it can be is said, and is looked less often."""
+"""Number of consecutive failed reads of the log after which the place of the log is printed, and reads become rarer."""
 LOG_AWAY_SECONDS = 300.0
-"""Between two looks then."""
+"""Seconds between two looks after that."""
 _TOO_LONG = (
     "the parameters are too long for one argument of a program: put long values into files and name them s3://..."
 )
 _NO_REASON = f"Kubeflow names no task and no error; probably {_TOO_LONG}"
 _NO_CONFIG_MAP = "configmaps is forbidden"
-"""Argo's words where an argument is too long: it would put that into a ConfigMap, and Kubeflow gives it no right to."""
+"""Argo's message if an argument is too long: it would put the argument into a ConfigMap, which Kubeflow does not
+permit."""
 RUN = "run"
 MOST_SHOWN = 300
-"""Characters of a log's last line."""
+"""Number of characters shown of a log's last line."""
 MOST_LINES = 5
 """Number of lines shown of the errors with which a log ends."""
 KUBEFLOW = "kubeflow"
@@ -75,7 +76,8 @@ _HIDDEN = (
 )
 _NO_MESSAGE = "no message; see its log"
 _KILLED = re.compile(r"OOMKilled|exit code 1[23]\d|[Ee]vict|deleted|[Dd]eadline")
-"""Argo's words of a pod that did not end by itself; of a process that was told to stop (143) its log may say more."""
+"""Argo's messages about a pod that did not end by itself; if a process was told to stop (143), its log may have
+more."""
 
 
 def add_submit_options(parser: argparse.ArgumentParser) -> None:
@@ -151,7 +153,7 @@ def submit(options: argparse.Namespace) -> int:
 
 
 def retry(options: argparse.Namespace) -> int:
-    """Begin again what failed of a run; what succeeded stays, and the search continues from its journal."""
+    """Retry the failed tasks of a run; finished tasks stay, and the search continues from its journal."""
     _check_following(options)
     cluster = connect(options.host, options.namespace, options.ca_cert)
     run = cluster.run(options.run_id)
@@ -176,7 +178,7 @@ def _followed(
     options: argparse.Namespace,
     known: dict[str, str] | None = None,
 ) -> int:
-    """Print the run's link and, where asked for, follow it to its end; the exit code.
+    """Print the run's link and, if requested, follow it to its end; return the exit code.
 
     Args:
         known: as of `follow`.
@@ -260,7 +262,7 @@ def follow(
     known: dict[str, str] | None = None,
     timeout_seconds: float | None = None,
 ) -> V2beta1Run:
-    """Print each change of state of the run and its tasks, and how far it is, until the run ends or time is up.
+    """Print each change of state of the run and its tasks, and the progress, until the run ends or time is up.
 
     An API that cannot be reached is asked again for `PATIENCE_SECONDS`, since a long run outlives port-forwards and
     restarts of the API server.
@@ -297,7 +299,7 @@ def follow(
 
 
 def _states(tasks: Sequence[Task]) -> dict[str, str]:
-    """The state of each task by its name; of several of one name, as in a loop, how many are in which state."""
+    """The state of each task by its name; for several of one name, as in a loop, the number in each state."""
     by_name: dict[str, Counter[str]] = {}
     for task in tasks:
         by_name.setdefault(task.name, Counter())[task.state] += 1
@@ -308,7 +310,7 @@ def _states(tasks: Sequence[Task]) -> dict[str, str]:
 
 
 class _Logs:
-    """Tells, now and then, what running tasks have printed: how far a search is, and the cells of a comparison."""
+    """Prints from time to time the progress of running tasks: of a search, and the cells of a comparison."""
 
     def __init__(self, cluster: Cluster, run_id: str) -> None:
         self._cluster = cluster
@@ -340,7 +342,7 @@ class _Logs:
         return True
 
     def tell_rest(self) -> None:
-        """The cells that have ended since."""
+        """Print the cells that have ended since."""
         self._say_news(self._read({name: pod for name, pod in self._pods.items() if pod.task != SEARCH}))
 
     def _read(self, pods: Mapping[str, Pod]) -> list[tuple[Pod, str | None]]:
@@ -450,7 +452,7 @@ def _more(count: int) -> str:
 
 
 def _results(cluster: Cluster, run_id: str) -> list[str]:
-    """Verdict, scores and cost, as the last stages of a run printed them; none where that cannot be read."""
+    """Verdict, scores and cost that the last stages of a run printed; none if their logs cannot be read."""
     workflow = cluster.workflow(run_id)
     pods = [pod for name in LAST if (pod := workflow.pod_of(name))]
     return [line for pod in pods for line in _lines(cluster.log(run_id, pod) or "", f"{LINE_PREFIX}{RESULT}")]
@@ -490,7 +492,7 @@ def _check_following(options: argparse.Namespace) -> None:
 
 
 def _patiently(ask: Callable[[], V2beta1Run], seconds: float) -> V2beta1Run:
-    """Ask until there is an answer, or time is up."""
+    """Repeat a request until there is an answer, or time is up."""
     start = time.monotonic()
     announced = False
     while True:

@@ -1,4 +1,4 @@
-"""Remove from a compiled pipeline what is never read there.
+"""Remove unread parts from a compiled pipeline.
 
 A run's workflow holds the program and the declaration of each component up to eight times, with every quote and line
 end escaped twice, and may have 1 MiB (`tests/pipelines/workflow_size.py`). Descriptions of components and of their

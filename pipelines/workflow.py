@@ -1,4 +1,4 @@
-"""The pods of a run, as its Argo workflow has them: names, states, and what Argo says of those that failed.
+"""The pods of a run from its Argo workflow: names, states, and Argo's messages about failed ones.
 
 Kubeflow's own v2beta1 API tells of tasks only: no pod, no message, no exit code (2.17: `toApiPipelineTaskDetail`), and
 after ML Metadata not of tasks either, unless it is asked for them (`RunDetails` without `task_details`, branch
@@ -65,7 +65,7 @@ class Task(NamedTuple):
 
 
 class Workflow:
-    """A run's Argo workflow; without nodes where that has compressed them, as those of a large one.
+    """A run's Argo workflow; without nodes if it has compressed them, as large workflows do.
 
     Args:
         manifest: as JSON.
@@ -82,7 +82,7 @@ class Workflow:
 
     @property
     def is_compressed(self) -> bool:
-        """Whether Argo has compressed its nodes, which Kubeflow does not undo: it tells of no task any more."""
+        """Whether Argo has compressed its nodes; Kubeflow cannot read them, so it shows no tasks."""
         return bool((self._document.get("status") or {}).get("compressedNodes"))
 
     @property
@@ -111,7 +111,7 @@ class Workflow:
 
 
 def last_failures(pods: Sequence[Pod]) -> list[Pod]:
-    """The last try of each place in the graph that has failed; what another try has repaired or may repair is left
+    """The last try of each failed place in the graph; those that another try has repaired or may repair are left
     out."""
     latest = {pod.place: pod for pod in pods}
     return [pod for pod in latest.values() if pod.has_failed]

@@ -16,7 +16,7 @@ def embed(
     embeddings: dsl.Output[dsl.Dataset],
     lineage: dsl.Output[dsl.Artifact],
 ) -> None:
-    """Propose instructions, or read them, where that is wanted; embed them, the exemplars and the validation rows.
+    """Propose or read instructions, if wanted; embed them, the exemplars and the validation rows.
 
     Args:
         parameters: Such as embedder, instructions, seed, llm_base_url; what is missing has its default.

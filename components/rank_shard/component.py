@@ -20,7 +20,7 @@ def rank_shard(
     ranking: dsl.Output[dsl.Dataset],
     lineage: dsl.Output[dsl.Artifact],
 ) -> None:
-    """Find what each validation row ranks first in one shard of the pool.
+    """Find the exemplars that each validation row ranks first in one shard of the pool.
 
     It takes fields of the run form: inside of a loop kfp.local 2.17 replaces the outputs of other components.
 

@@ -13,7 +13,7 @@ def report_comparison(
     lineage: dsl.Output[dsl.Artifact],
     verdict: dsl.Output[dsl.Markdown],
 ) -> None:
-    """Say which method is best where that is more than noise: a page, Markdown and Parquet.
+    """Report which method is best, if the difference is significant: a page, Markdown and Parquet.
 
     Args:
         plan: The cells, and where workers have left their results, JSON.

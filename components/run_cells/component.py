@@ -7,7 +7,7 @@ from components import images
 
 @dsl.component(base_image=images.CPU, install_kfp_package=False)
 def run_cells(worker: int, place: str) -> None:
-    """Run one cell of a comparison after the other, each in a process of its own, until all have a result.
+    """Run the cells of a comparison one after the other, each in its own process, until all have a result.
 
     Workers share what is left, so one that is lost leaves its cells to the others; finished cells are read from the
     store.

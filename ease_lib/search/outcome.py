@@ -23,7 +23,7 @@ from ease_lib.search.surrogate.answers import Answered, Answers, fitted_model
 
 @dataclass(frozen=True, kw_only=True)
 class Without:
-    """A prompt without exemplars that were to be avoided, with what its score on new rows is expected to be."""
+    """A prompt without the exemplars to avoid, with its expected score on new rows."""
 
     candidate: Candidate
     estimate: float
@@ -53,7 +53,7 @@ class Outcome:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 % of the estimate."""
+        """95 % interval of the estimate."""
         return max(0.0, self.estimate - Z_95 * self.error), min(1.0, self.estimate + Z_95 * self.error)
 
 
@@ -104,7 +104,7 @@ def outcome_of(
 
 
 def _as_good(incumbent: Observation, history: History, model: AnswerModel, avoided: Collection[int]) -> Observation:
-    """The incumbent, or the best evaluation without what is to be avoided that is as good on as many rows."""
+    """The incumbent, or the best evaluation without the exemplars to avoid, by score and number of rows."""
     if set(avoided).isdisjoint(incumbent.candidate.sequence):
         return incumbent
     equal = [
@@ -119,7 +119,7 @@ def _as_good(incumbent: Observation, history: History, model: AnswerModel, avoid
 
 
 def _without(winner: Candidate, model: AnswerModel, answers: Answers, avoided: Collection[int]) -> Without | None:
-    """Among prompts that were asked half as many rows as the winner, for what was hardly asked is hardly known."""
+    """The best of the prompts with at least half as many rows as the winner; little is known of the others."""
     if set(avoided).isdisjoint(winner.sequence):
         return None
     least = len(answers.asked(winner.prompt)) / 2

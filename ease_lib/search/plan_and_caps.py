@@ -60,7 +60,7 @@ class Plan:
     concurrency: int = 1
 
     def reached(self, spent: Usage, seconds: float, under_way: int = 0) -> str | None:
-        """The cap that the next evaluation would break, as `name=value`, or None; what it will cost is booked.
+        """The cap that the next evaluation would exceed, as `name=value`, or None; its expected cost is recorded.
 
         Args:
             spent: by all evaluations so far.
@@ -81,11 +81,11 @@ class Plan:
 
     @property
     def reserved_requests(self) -> int:
-        """Behind the search."""
+        """Number of requests reserved for after the search."""
         return self.test_requests + self.order_requests
 
     def ahead(self, black_box: BlackBox) -> int:
-        """Evaluations that keep the endpoint busy while the oldest of them waits for its slowest answer.
+        """Number of evaluations that keep the endpoint busy while the oldest waits for its slowest answer.
 
         A function of this process is kept busy by one.
         """
@@ -94,7 +94,8 @@ class Plan:
         return 1 + math.ceil(2 * self.concurrency / (FIRST_ROWS if self.chooses_rows else len(self.rows)))
 
     def begin(self, known: Sequence[Evaluated], settings: OptimizerConfig, black_box: BlackBox) -> None:
-        """Say what lies ahead, and allow what others have not spent, nor earlier attempts, nor the test set will take.
+        """Log the plan, and set the allowance: the caps minus what others and earlier attempts spent and the test set
+        needs.
 
         What that will cost is estimated anew before each evaluation; here a first guess would bind the whole search.
 
@@ -136,7 +137,7 @@ class Plan:
         )
 
     def _described(self, requests: int) -> str:
-        """About what so many requests cost, in words; of a program, which says so later, nothing."""
+        """Estimated cost of so many requests, in words; empty for a program, whose cost is known later."""
         coming = expected_usage(self.evaluation, requests)
         prompt = _rounded(coming.prompt_tokens + coming.judge_prompt_tokens)
         completion = _rounded(coming.completion_tokens + coming.judge_completion_tokens)
@@ -156,11 +157,11 @@ class Plan:
 
 
 def expected_usage(evaluation: Usage, requests: int, spent: Usage | None = None) -> Usage:
-    """About what so many requests cost, by what was spent, or by what an evaluation costs where nothing was."""
+    """Estimated cost of so many requests, from the usage so far, or from one evaluation at the start."""
     example = spent if spent and spent.requests else evaluation
     return example.share(requests / example.requests)
 
 
 def _rounded(number: float) -> str:
-    """Two digits that mean something."""
+    """The number rounded to two significant digits."""
     return grouped(float(f"{number:.2g}"))

@@ -21,7 +21,7 @@ from rank_bm25 import BM25Okapi
 from ease_lib.arrays import FloatArray, IntArray
 
 BLOCK = 8192
-"""Exemplars whose texts are embedded together; shards hold whole blocks."""
+"""Number of exemplars whose texts are embedded together; shards hold whole blocks."""
 _WORD = re.compile(r"\w+")
 
 

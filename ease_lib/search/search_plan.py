@@ -21,7 +21,7 @@ from ease_lib.seeding import rng
 from ease_lib.tasks.base import Exemplar
 
 ESTIMATED_SEQUENCES, ESTIMATED_ROWS = 40, 40
-"""Random sequences and validation rows whose texts stand for all in the estimate of tokens."""
+"""Numbers of random sequences and validation rows whose texts represent all in the estimate of tokens."""
 
 
 def plan_search(
@@ -34,7 +34,7 @@ def plan_search(
     max_seconds: float,
     seed: int,
 ) -> Plan:
-    """The plan of a search, judged by the texts of its data.
+    """The plan of a search, from the texts of its data.
 
     Args:
         budget: in which other parts of the run have booked what they spent.
@@ -79,7 +79,7 @@ def plan_search(
 
 @dataclass(frozen=True, kw_only=True)
 class TypicalAnswers:
-    """About what answers to validation rows cost, judged by the texts of random sequences.
+    """Estimated cost of answers to validation rows, from the texts of random sequences.
 
     Args:
         template: how prompts are written.

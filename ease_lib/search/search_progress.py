@@ -1,4 +1,4 @@
-"""Progress of a search: lines in the log, and a state for what draws it."""
+"""Progress of a search: lines in the log, and a state for bars and pages."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ease_lib.search.optimizers.problem import ExemplarOptimizer, Problem, RowAl
 logger = logging.getLogger("ease")
 
 PARTS, SECONDS = 20, 10.0
-"""The log has a line for each so many parts of a search, and for each so many seconds that had none."""
+"""Number of parts of a search per line in the log, and number of seconds after which a line is due."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SearchState:
-    """How far a search is.
+    """State of a search.
 
     Args:
         answers: told or evaluated so far, of `planned`.

@@ -40,12 +40,12 @@ from ease_lib.search.warm_start import Names
 from ease_lib.tasks.base import Exemplar
 
 MetricOf = Callable[[str, str, str], LoadedMetric]
-"""Gives a metric by its name, the SHA-256 that its file must have, and the parameter that names it."""
+"""Function that loads a metric from its name, the SHA-256 of its file, and the parameter that names it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoringIdentity:
-    """All that decides an answer's score: part of the keys of a search and of what it remembers.
+    """Everything that decides an answer's score; part of the keys of a search and of its memory.
 
     Args:
         judge: None where no LLM judges.
@@ -75,13 +75,13 @@ class ScoringIdentity:
         }
 
     def subject(self, task: str) -> str:
-        """Digest under which searches of a task leave what they were answered."""
+        """Digest under which searches of a task keep their answers for the next search."""
         return key_of([task, self.identity])
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredTask:
-    """A task as it is asked.
+    """A task with its prompt, metric and rows.
 
     Args:
         pool: exemplars that prompts may show.
@@ -122,7 +122,7 @@ class ScoredTask:
         return passes_of_test_set(self.baseline) * int(self.summary["test"]) * self.answer_requests
 
     def sampling(self, endpoint: EndpointConfig, template: PromptTemplate | None = None) -> Sampling:
-        """How answers are drawn."""
+        """Sampling of answers."""
         return answer_sampling(self.pool, endpoint, template or self.template, self.baseline)
 
     def objective(
@@ -249,7 +249,7 @@ class SearchTask:
 
     @property
     def names(self) -> Names:
-        """Digests of all that a search can be answered about."""
+        """Digests of all texts on which answers of a search depend."""
         return Names.of(self.pool, self.validation, self.instructions.texts)
 
     def space(self, settings: OptimizerConfig) -> SequenceSpace:
@@ -275,7 +275,7 @@ class SearchTask:
         return SequenceSpace(len(self.pool), settings.k, settings.shortest, tokens, most)
 
     def representation(self, settings: OptimizerConfig, open_embedder: Callable[[], Embedder]) -> Representation:
-        """h: how the surrogate sees a sequence.
+        """h: the representation of a sequence for the surrogate.
 
         Args:
             open_embedder: the embedder, which whole sequences alone need.
@@ -292,7 +292,7 @@ class SearchTask:
         )
 
     def problem(self, space: SequenceSpace, representation: Representation | None, **more: Any) -> Problem:
-        """The search as an optimizer sees it; `more` are other fields of `Problem`."""
+        """The problem for an optimizer; `more` are other fields of `Problem`."""
         return Problem(
             space=space,
             representation=representation,
@@ -318,7 +318,7 @@ class SearchTask:
         )
 
     def prompt_tokens(self, prompt: Prompt) -> int:
-        """About how many tokens a prompt has without the texts of its query."""
+        """Estimated number of tokens in a prompt without the texts of its query."""
         instruction, sequence = prompt
         template = self.asked.template
         blank = Exemplar(-1, "", (), fields=tuple((column, "") for column in template.columns))

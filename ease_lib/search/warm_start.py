@@ -39,7 +39,7 @@ CONTRACT = "search_answers/1"
 
 @dataclass(frozen=True, kw_only=True)
 class Names:
-    """Digests of all that a search can be answered about, by position."""
+    """Digests of all texts on which answers of a search depend, by position."""
 
     exemplars: Sequence[str]
     rows: Sequence[str]
@@ -67,7 +67,7 @@ class RecalledAnswers:
         return sum(len(rows) for _, rows, _ in self.answers)
 
     def key_of(self, search: str) -> str:
-        """Key of the journal: it tells searches of one key apart that recalled other answers."""
+        """Key of the journal; it differs between searches that recalled different answers."""
         return f"{search[:16]}{self.sha256[:16]}" if self.sha256 else search
 
 
@@ -170,12 +170,12 @@ class NoMemory:
 
 
 def open_memory(store: Store | None, subject: str, notes: Notes) -> Memory | NoMemory:
-    """The memory of a subject in the run's store; without one, none."""
+    """The memory of a subject in the run's store; an empty one without a store."""
     return Memory(store, subject, notes) if store else NoMemory()
 
 
 def _known(document: _KeptAnswers, names: Names) -> Iterator[Answered]:
-    """The answers whose exemplars, row and instruction there still are; of texts that are there twice, one by one."""
+    """The answers whose exemplars, row and instruction still exist; equal texts are matched one by one."""
     exemplars, rows, instructions = map(_Places, (names.exemplars, names.rows, names.instructions))
     taken: set[tuple[Prompt, int]] = set()
     for entry in document["answers"]:
@@ -199,7 +199,7 @@ class _Places:
             self._places.setdefault(digest, []).append(position)
 
     def of(self, digests: Sequence[str]) -> list[int | None]:
-        """The n-th place of what is named for the n-th time; None where there are not so many."""
+        """The n-th position of a text that occurs for the n-th time; None if there are fewer."""
         named: Counter[str] = Counter()
         found: list[int | None] = []
         for digest in digests:
@@ -209,7 +209,7 @@ class _Places:
         return found
 
     def all_of(self, digests: Sequence[str]) -> list[int] | None:
-        """The same of all; None where one is not there."""
+        """Positions of all texts; None if one is missing."""
         found = [place for place in self.of(digests) if place is not None]
         return found if len(found) == len(digests) else None
 

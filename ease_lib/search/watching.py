@@ -1,4 +1,4 @@
-"""A search as seen from its journal, from anywhere."""
+"""State of a search, read from its journal."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ease_lib.search.surrogate.answers import PRIOR_ANSWERS
 
 CONTENDERS = 5
 RECENT = 20
-"""Evaluations whose pace is that of now."""
+"""Number of recent evaluations that determine the current pace."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Contender:
-    """A sequence that is among the best.
+    """One of the best sequences so far.
 
     Args:
         score: mean over its `rows`, with a 95 % interval of these rows alone.
@@ -36,7 +36,7 @@ class Contender:
 
 @dataclass(frozen=True, kw_only=True)
 class Watched:
-    """How far a search is.
+    """State of a search.
 
     Args:
         name: of its journal.
@@ -66,7 +66,8 @@ class Watched:
 
     @cached_property
     def history(self) -> list[dict[str, Any]]:
-        """Rows as charts take them; it takes the evaluations times the sequences, which text has no use for."""
+        """Rows for charts; computing them takes time proportional to evaluations times sequences, so only pages do
+        it."""
         return _history(self.records)
 
     @property
@@ -84,7 +85,7 @@ class Watched:
         return self.planned is not None and self.answers >= self.planned
 
     def silent_seconds(self, now: datetime) -> float:
-        """Since the last answer."""
+        """Seconds since the last answer."""
         return (now - datetime.fromisoformat(self.last_answer)).total_seconds() if self.last_answer else 0.0
 
 
@@ -140,7 +141,7 @@ def _add(scores: MeanScores, record: Evaluated) -> None:
 
 
 def _contenders(records: Sequence[Evaluated]) -> list[Contender]:
-    """The best by the lower ends of their intervals, so that few rows are not much."""
+    """The best sequences by the lower ends of their intervals, so that few rows do not suffice."""
     scores = MeanScores()
     for record in records:
         _add(scores, record)

@@ -19,7 +19,7 @@ from ease_lib.running.task_data import load_data
 from ease_lib.words import cut
 
 MOST_WIDTH = 80
-"""Characters of a label that are shown."""
+"""Number of characters shown of a label."""
 
 
 @dataclass(frozen=True, kw_only=True)

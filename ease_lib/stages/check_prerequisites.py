@@ -42,7 +42,8 @@ def perform(parameters: Parameters, run: Run, *, scheduled: str = "", record: Ar
 
 
 def checked(parameters: Parameters, run: Run) -> Parameters:
-    """The parameters with what the check found out: where `local` is, the run's ledger and its generation of answers.
+    """The parameters with the results of the check: the address of `local`, the run's ledger and its generation of
+    answers.
 
     Raises:
         ConfigError: listing every problem found.

@@ -126,7 +126,7 @@ def _confusion(winner: Evaluation, test: Sequence[Exemplar], metric: str) -> Con
 def _evaluated(
     objectives: Mapping[str, Objective], questions: Mapping[str, Question], *, one_by_one: bool
 ) -> dict[str, Evaluation]:
-    """All at once: the requests of the winner go first, and the endpoint is not idle between two sequences.
+    """Evaluate all prompts at once: the winner's requests go first, and the endpoint is never idle between sequences.
 
     Args:
         one_by_one: wait for the winner before the others: where a cap is near, its retries come before their requests.
@@ -191,7 +191,7 @@ def _questions(
 def _that_fit(
     task: ScoredTask, drawn: Sequence[Exemplar], row: Exemplar, best: Mapping[str, Any]
 ) -> Sequence[Exemplar]:
-    """The first of them, as many as `max_prompt_tokens` allows next to this row."""
+    """The first exemplars, as many as `max_prompt_tokens` allows with this row."""
     most = best.get("max_prompt_tokens", 0)
     if not most:
         return drawn
@@ -229,7 +229,7 @@ def _summary(
 def _kept(
     evaluations: Mapping[str, Evaluation], requirement: LoadedRequirement, judge: LLMIdentity | None
 ) -> dict[str, Any]:
-    """How many answers of the winner keep what is required, and the share of those to random exemplars that do."""
+    """Number of the winner's answers that meet the requirement, and the share of those with random exemplars."""
     winner, random = (
         [kept for name, evaluation in evaluations.items() if name.split()[0] == asked for kept in evaluation.kept]
         for asked in (BEST, RANDOM)

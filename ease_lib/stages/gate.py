@@ -30,7 +30,7 @@ from ease_lib.stages.evaluate import BEST
 from ease_lib.tasks.base import Exemplar
 
 MOST_SAID = 200
-"""Characters of an error that a report quotes."""
+"""Number of characters of an error that a report quotes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ class _Compared:
 
 
 def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageReport:
-    """Compare with the latest, where there is one and `publish_if` asks for it.
+    """Compare with the latest version, if there is one and `publish_if` asks for it.
 
     Raises:
         StoreUnavailable, EndpointError: that time may cure, as in `evaluate`; any other failure is a refusal, so that

@@ -45,7 +45,7 @@ def execute(
     planned: Artifact,
     lineage: Artifact | None = None,
 ) -> str:
-    """Plan as a component of a pipeline; the plan lies in the store too, for the workers.
+    """Plan as a component of a pipeline; the plan is also kept in the store, for the workers.
 
     Args:
         form: the axes, and the field `parameters` for what all runs share, as YAML or JSON.
@@ -124,7 +124,8 @@ def checked(planned: Sequence[Cell], run: Run) -> list[Cell]:
 
 
 def with_shares(cells: Sequence[Cell]) -> Sequence[Cell]:
-    """Caps apply to the whole comparison: what one cell took another would lack, so cells could not be compared.
+    """Equal shares of the caps for each cell; with a common cap, one cell could take what another needs, and cells
+    could not be compared.
 
     Raises:
         ConfigError: where a share leaves a cell no search, with the least cap that would do.

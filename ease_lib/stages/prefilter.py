@@ -34,7 +34,7 @@ class Config:
 
 
 def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageReport:
-    """Filter the pool; what `rank_pool` had nothing to rank of is passed on whole.
+    """Filter the pool; keep all of it if `rank_pool` ranked nothing.
 
     Raises:
         ContractError: when a shard's tops are missing.

@@ -78,7 +78,7 @@ def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageRepo
 
 
 def _proposed(pool: list[Exemplar], config: Config, run: Run) -> tuple[list[str], Usage, int]:
-    """One instruction per answer, what they cost, and how many answers this process had from the endpoint.
+    """One instruction per answer, their cost, and the number of answers that this process received.
 
     A prompt that is refused, or gets no text, ends the stage unless `llm_failures` passes it over.
     """
@@ -116,7 +116,7 @@ def _proposed(pool: list[Exemplar], config: Config, run: Run) -> tuple[list[str]
 
 
 async def _answer(black_box: BlackBox, prompt: str, account: str) -> Paid:
-    """The answer, or why this prompt has none where that is to stop no other."""
+    """The answer, or the reason why this prompt has none, if that should not stop the others."""
     try:
         return await black_box.client.complete(prompt, account)
     except EndpointError as error:

@@ -1,4 +1,4 @@
-"""Stage `publish`: publish the prompt as a version of its own, and let the latest one be it if it should.
+"""Stage `publish`: publish the prompt as a new version, and make it the latest if it should be.
 
 With `publish_if=better` the new prompt becomes the latest only when it is better than that beyond chance (two-sided
 p < 0.05 of the paired differences that the stage `gate` measured), and as many of its answers on the test set as
@@ -63,7 +63,7 @@ class Config:
 
 
 def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageReport:
-    """Publish, or say why not.
+    """Publish, or give the reason why not.
 
     Raises:
         LineageError: when the records behind the prompt cannot be read: what cannot be explained is not published.
@@ -153,7 +153,7 @@ def _version_name(chain: Chain) -> str:
 
 
 def _files(folder: Path, results: Record, chain: Chain) -> dict[str, bytes]:
-    """Everything of a version: the results as they are, the exports, and the records of the chain."""
+    """All files of a version: the results, the exports, and the records of the chain."""
     files = {name: (folder / name).read_bytes() for name in results["files"]}
     own = [step for step in chain.everything if step.stage == "publish" and step.record["state"] == "started"]
     records = {f"{step.stage}-{step.id}": step.content for step in chain.everything if step not in own}
@@ -174,7 +174,7 @@ def _facts(chain: Chain, best: dict[str, Any], results: Path) -> dict[str, Any]:
 
 
 def _refusal(latest: Latest | None, report: dict[str, Any]) -> tuple[str, dict[str, Any] | None]:
-    """Why the new prompt is not better than the latest (empty when it is), and what was measured.
+    """Reason why the new prompt is not better than the latest (empty if it is), and the measurement.
 
     Args:
         report: the version's own, which an earlier attempt may have written: what it says of the latest decides.

@@ -1,4 +1,4 @@
-"""Stage `rank_pool`: find what each validation row ranks first in one shard of the pool."""
+"""Stage `rank_pool`: find the exemplars that each validation row ranks first in one shard of the pool."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Config:
 
 
 def run(inputs: Inputs, outputs: Outputs, config: Config, run: Run) -> StageReport:
-    """Rank one shard; nothing is ranked where the whole pool is kept anyway."""
+    """Rank one shard; nothing is ranked if the whole pool is kept anyway."""
     size, settings = count_rows(Path(inputs.pool), contracts.EXEMPLAR_POOL), config.prefilter
     part = shard_range(size, config.part.shard, config.part.shards)
     if keeps_everything(settings, size):

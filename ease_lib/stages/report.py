@@ -135,7 +135,7 @@ def _request(prompt: str, best: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _forms(prompt: str, best: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, str]:
-    """The prompt as programs take it, by name.
+    """The prompt in the forms for programs, by file name.
 
     There is no command for an endpoint that is no URL, or that needs a query or headers, which are not for a page.
     """

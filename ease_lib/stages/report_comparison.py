@@ -38,7 +38,7 @@ from ease_lib.running.stage import (
 )
 
 MOST_NAMED = 5
-"""Largest number of cells named that left nothing."""
+"""Maximum number of named cells without a result."""
 TABLE, MARKDOWN, PAGE = "comparison.parquet", "comparison.md", "comparison.html"
 
 

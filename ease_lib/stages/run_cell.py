@@ -42,7 +42,7 @@ class Outputs:
 
 
 def execute(worker: int, place: str) -> None:
-    """Be a worker of a pipeline: run cells until each has a result.
+    """Work of a pipeline's worker: run cells until each has a result.
 
     Args:
         worker: its number, from 0.
@@ -53,7 +53,7 @@ def execute(worker: int, place: str) -> None:
 
 
 def run(told: CellProcess) -> None:
-    """Run a cell in this process, which is made for it, and leave its result.
+    """Run a cell in this process, which was started for it, and store its result.
 
     Raises:
         SystemExit: with `EXIT_STOPPED`, where another attempt may end better.

@@ -1,4 +1,4 @@
-"""The words every task speaks: exemplars, candidate rows of a source, and the splits made of them."""
+"""Types shared by all tasks: exemplars, rows of a source, and the splits made of them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Fields = tuple[tuple[str, str], ...]
 Moment = int | float | Decimal
 """Time by which rows are ordered."""
 HALF_CHARACTER = re.compile("[\ud800-\udfff]")
-"""A lone surrogate, which no file and no request can hold."""
+"""Matches a lone surrogate, which no file and no request can hold."""
 NoiseRule = Callable[[str], str]
-"""A systematic corruption: the wrong output for an input, e.g. y = 5x - 8."""
+"""Function of a systematic corruption: the wrong output for an input, e.g. y = 5x - 8."""
 
 
 class Readable(Protocol):
@@ -75,7 +75,7 @@ class Exemplar:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row as its source gives it, before it is drawn into a split.
+    """A row of a source, before it is drawn into a split.
 
     Args:
         group: rows of the same group stay in one split; empty for no group.

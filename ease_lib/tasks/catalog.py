@@ -38,15 +38,15 @@ from ease_lib.tasks.splits import (
 )
 
 GENERATED = ("lr", "lp_variant")
-"""Tasks that make as many rows as are asked for."""
+"""Tasks that generate as many rows as requested."""
 HEAD_ROWS = 100
 """Number of rows of a large file that are checked before a run."""
 LocateFile = Callable[[str], Readable]
-"""Gives a file below `task_uri`."""
+"""Function that opens a file below `task_uri`."""
 F = TypeVar("F", bound=Readable)
 NO_FILES: Mapping[str, Readable] = MappingProxyType({})
 ListFiles = Callable[[str], list[str]]
-"""The names of the files in a folder of `task_uri`, in itself for "": of a file its own name."""
+"""Function that lists the files in a folder of `task_uri`; "" is `task_uri` itself, which may be a file."""
 
 
 def build_task(
@@ -173,7 +173,7 @@ def load_source(
     fields: Sequence[str] = (),
     apart: Mapping[str, Readable] = NO_FILES,
 ) -> TaskSource:
-    """The rows the task offers, of large files a sample; a task that makes its rows makes as many as are asked for."""
+    """The rows of the task; for large files a sample, and for generated tasks as many as requested."""
     if fields and config.task != "table":
         raise ConfigError(
             f"prompt names {{{fields[0]}}}, and rows of task={config.task} have {{input}} and {{output}} only; write "
@@ -222,12 +222,12 @@ def is_hub(config: TaskConfig) -> bool:
 def task_tables(
     config: TaskConfig, locate: Callable[[str], F], list_files: ListFiles, apart: Mapping[str, F]
 ) -> dict[str, F] | None:
-    """The task's files by split, as `table.table_source` takes them; None where it has others, or none."""
+    """The task's files by split, in the form for `table.table_source`; None if it has others or none."""
     return _files(config.task_uri, locate, list_files, apart) if config.task in ("table", *REASONING_TASKS) else None
 
 
 def columns_of_table(config: TaskConfig, fields: Sequence[str]) -> Columns:
-    """Columns of a table. If nothing says what the input is made of, it is the columns that the prompt names."""
+    """Columns of a table. Without `input_columns`, the input consists of the columns that the prompt names."""
     given = config.input_columns
     inputs = joined_names(fields) if fields and given == TaskConfig.input_columns else given
     return Columns.parse(
@@ -243,7 +243,7 @@ def columns_of_table(config: TaskConfig, fields: Sequence[str]) -> Columns:
 
 
 def check_heads(config: TaskConfig, files: Mapping[str, Readable], fields: Sequence[str]) -> None:
-    """Look at the first rows of each file of a task, and at the number of rows where files say it.
+    """Check the first rows of each file of a task, and the number of rows if the files state it.
 
     Raises:
         DataError: naming file, row, column and remedy.
@@ -255,7 +255,7 @@ def check_heads(config: TaskConfig, files: Mapping[str, Readable], fields: Seque
 
 
 def check_hub_task(config: TaskConfig, fields: Sequence[str]) -> None:
-    """Ask the hub whether the data set is there, with these columns and enough rows; nothing is downloaded.
+    """Ask the hub whether the data set exists, with these columns and enough rows; nothing is downloaded.
 
     Raises:
         ConfigError, DataError: as `table.hub_source`.
@@ -267,17 +267,17 @@ def check_hub_task(config: TaskConfig, fields: Sequence[str]) -> None:
 
 
 def most_validation_rows(config: TaskConfig) -> int:
-    """Rows that the validation set may have."""
+    """Maximum number of rows in the validation set."""
     return MOST_VALIDATION_ROWS if config.validation_size == AUTOMATIC else config.validation_size
 
 
 def most_test_rows(config: TaskConfig) -> int:
-    """Rows that the test set may have."""
+    """Maximum number of rows in the test set."""
     return MOST_TEST_ROWS if config.test_size == AUTOMATIC else config.test_size
 
 
 def least_sizes(config: TaskConfig) -> tuple[int, int]:
-    """Rows that validation and test set have at least, by the parameters and what is shipped alone.
+    """Minimum numbers of rows in validation and test set, from the parameters and the included data alone.
 
     Raises:
         ConfigError, DataError: where the rows that are shipped are too few.
@@ -305,7 +305,7 @@ def _check_count(config: TaskConfig, name: str, rows: int) -> None:
 
 
 def _limits(config: TaskConfig, seed: int) -> Callable[[str], Limit]:
-    """How many rows of a split's file are kept: all where the pool shall be all there are, but never the test set's."""
+    """Limit on the rows kept of a split's file; none if the pool takes all rows, except for the test set."""
     pool = SMALL_TABLE if config.pool_size == AUTOMATIC else config.pool_size
     needed = pool + most_validation_rows(config) + most_test_rows(config)
     most = max(LARGEST_SAMPLE, ROWS_PER_ROW_NEEDED * needed)
@@ -342,7 +342,7 @@ def customer_feedback() -> TaskSource:
 
 
 def _files(task_uri: str, locate: Callable[[str], F], list_files: ListFiles, apart: Mapping[str, F]) -> dict[str, F]:
-    """The one table there is, as `rows`, or those named by split; in addition, the separate ones."""
+    """The single table as `rows`, or the tables named by split; in addition, the separate ones."""
     names = [name for name in list_files("") if name.lower().endswith(TABLE_NAMES)]
     if len(names) == 1:
         return {table.ROWS: locate(names[0]), **apart}

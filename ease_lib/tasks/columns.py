@@ -27,7 +27,7 @@ NO_RECORD: Mapping[Any, Any] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Columns:
-    """How the columns of a record make the input and the output of a row.
+    """Mapping from the columns of a record to the input and the output of a row.
 
     An output that is one column and nothing else may hold a list: its items are the accepted outputs, or with
     `keeps_lists` it is one output, as JSON (a text that is no JSON list is a list of itself). Any other list becomes
@@ -225,7 +225,7 @@ def _timestamp(text: str) -> float:
 
 
 def trimmed(text: str) -> str:
-    """The text without blanks around it, which would make another label of it; the indentation of several lines is
+    """The text without surrounding blanks, which would make it another label; the indentation of several lines is
     kept."""
     text = text.strip("\r\n").rstrip()
     return text if "\n" in text else text.strip()
@@ -236,7 +236,7 @@ def _filled(template: Parts, record: Record) -> str:
 
 
 def _items(template: Parts, record: Record) -> list[Any] | None:
-    """The list in the one column that is the whole template; None where that is no list, or the template says more."""
+    """The list in the column that is the whole template; None if it is not a list, or the template has other text."""
     (literal, column), *more = template
     value = None if literal or more or column is None else record[column]
     return value if isinstance(value, list) else None
@@ -260,7 +260,7 @@ def is_empty(value: Any) -> bool:
 
 
 def cell_text(value: Any) -> str:
-    """A cell as a prompt shows it: lists a line for each item, objects as JSON."""
+    """A cell in the form for prompts: lists with a line for each item, objects as JSON."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):
@@ -271,12 +271,12 @@ def cell_text(value: Any) -> str:
 
 
 def json_text(value: Any) -> str:
-    """JSON of what a table holds; what JSON has no type for is text."""
+    """JSON of a table's value; values without a JSON type become text."""
     return json.dumps(_json_value(value), ensure_ascii=False, default=cell_text)
 
 
 def _with_base64(value: Any) -> Any:
-    """The value with bytes that are no text, of a picture perhaps, as a program reads them from JSON."""
+    """The value with binary data, for example of a picture, in the form in which programs read it from JSON."""
     if isinstance(value, dict):
         return {name: _with_base64(item) for name, item in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""CSV and TSV, read strictly: a quote that is not closed, or that text follows, is an error and no text.
+"""CSV and TSV, read strictly: a quote that is not closed, or is followed by text, is an error.
 
 What quotes mean differs between programs. A file is read as spreadsheets write it (a quote within a cell is doubled);
 where that cannot be, as people write it (a blank is between the delimiter and the quote), or as MySQL and Spark do
@@ -25,7 +25,7 @@ from ease_lib.words import grouped
 
 DELIMITERS = (",", ";", "\t", "|")
 OF_DATABASES = ("\t", "|")
-"""Delimiters of files that may quote nothing."""
+"""Delimiters of files that may have no quoting."""
 HEAD_LINES = 20
 """Number of lines from which the delimiter of a file is recognised."""
 NULL = "\\N"
@@ -33,11 +33,11 @@ NULL = "\\N"
 FEW_LINES = 4
 """Number of lines from which on text does not look like rows by chance."""
 LONG_CELL = 10
-"""Lines of a cell that is odd where others have one."""
+"""Number of lines of a cell that is suspicious if other cells have one."""
 RARE = 1 / 100
-"""Share of records below which those of several lines are odd."""
+"""Share of records below which records of several lines are suspicious."""
 _DECLARED = re.compile(r'"?sep=(.)"?\r?\n?', flags=re.IGNORECASE)
-"""The first line by which Excel is told what separates cells."""
+"""The first line that tells Excel the delimiter."""
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _BACKSLASH = re.compile(r'\\(["\\\r\n]?)')
 csv.field_size_limit(2**31 - 1)
@@ -162,7 +162,7 @@ class DelimitedFile:
         return csv.reader(lines, delimiter=delimiter, skipinitialspace=self._quoting is Quoting.SPACED, strict=True)
 
     def _look_at(self, place: Place, last: int, cells: list[str], delimiter: str) -> None:
-        """Note a record of several lines; where the file may quote nothing, rows in a cell end this reading."""
+        """Note a record of several lines; if the file may have no quoting, rows within a cell end this reading."""
         is_rows = self._cells_of_lines.note(place, last, cells, delimiter)
         if is_rows and delimiter in OF_DATABASES and self._quoting is not Quoting.TRUSTED:
             raise Misquoted(f"{self._name}: lines {place[1]} to {last} are one cell", place, is_doubt=True)
@@ -185,7 +185,7 @@ class DelimitedFile:
         )
 
     def _broken(self, error: csv.Error, place: Place, last: int) -> str:
-        """Say what is wrong with the quotes of a record."""
+        """Message about the wrong quotes of a record."""
         begins = place[1]
         if "unexpected end" in str(error):
             return (
@@ -269,8 +269,8 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def delimiter_of(head: Sequence[str], wanted: Sequence[str] = (), default: str = ",") -> str:
-    """Return what separates the cells: it makes the wanted columns of the first line, else the most cells, always as
-    many; where nothing does, the default."""
+    """Return the delimiter: the one that finds the wanted columns in the first line, else the one with the most cells,
+    equally many in each line; else the default."""
     tables = {delimiter: _cells(head, delimiter) for delimiter in DELIMITERS}
     for delimiter, records in tables.items():
         if records and wanted and set(wanted) <= set(records[0]):
@@ -284,7 +284,7 @@ def delimiter_of(head: Sequence[str], wanted: Sequence[str] = (), default: str =
 
 
 def _cells(head: Iterable[str], delimiter: str) -> list[list[str]]:
-    """Return records with any cells; none where it cannot be read so."""
+    """Return records with any cells; none if the file cannot be read like that."""
     try:
         return [record for record in csv.reader(head, delimiter=delimiter) if not is_blank("".join(record))]
     except csv.Error:

@@ -1,4 +1,4 @@
-"""How the bytes of a file are text: by its byte order mark, by the encoding that is named, or by where zeros stand."""
+"""Decoding of a file's bytes: by its byte order mark, by the named encoding, or by the places of zeros."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
 )
 _LOOKED_AT = 4096
-"""Bytes of a file without a mark."""
+"""Number of bytes examined in a file without a mark."""
 _LAST_PLANE = 0x10
 """Last plane of Unicode: the second byte of a UTF-32 character is no larger."""
 _FEWEST_ZEROS = 1 / 20
 """Share of bytes; UTF-16 has a zero in each delimiter and line break, other text has none."""
 _OF_EITHER_ORDER = ("utf-16", "utf-32")
-"""Encodings whose byte order a mark tells, else the places of zeros."""
+"""Encodings whose byte order follows from a mark, or from the places of zeros."""
 
 
 def text_encoding(content: IO[bytes], named: str = "") -> str:
-    """Return what a file's byte order mark says; without one the encoding that is named, else UTF-8, 16 or 32."""
+    """Return the encoding of a file's byte order mark; without one the named encoding, else UTF-8, 16 or 32."""
     begins = content.read(_LOOKED_AT)
     content.seek(0)
     marked = next((encoding for mark, encoding in _MARKS if begins.startswith(mark)), "")

@@ -1,4 +1,4 @@
-"""The two tasks of the paper that are made here (Sec. 4).
+"""The two tasks of the paper that are generated here (Sec. 4).
 
 `lr`          y = -4x + 6 over whole numbers, with y = 5x - 8 as the wrong rule. They are equal nowhere.
 `lp_variant`  sentences in a pig Latin that adds "ay" by both rules, where the usual one adds "way" or "yay" to words

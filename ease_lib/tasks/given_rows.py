@@ -13,7 +13,7 @@ from ease_lib.tasks.missing import plain_value
 
 
 def write_rows(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
-    """Write a mapping of columns each.
+    """Write rows, each a mapping of columns.
 
     Raises:
         DataError: when a row is no mapping, or a column's name no text.
@@ -32,7 +32,7 @@ def write_rows(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
 
 
 def _as_json(value: object) -> object:
-    """Return what JSON has a type for: a set becomes a list in a fixed order, an array what it holds."""
+    """Convert a value to JSON types: a set becomes a list in a fixed order, an array a list."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, bytes):

@@ -39,7 +39,7 @@ class Header:
         check_once(name, self.names, wanted)
 
     def is_repeated(self, cells: Sequence[str], place: Place) -> bool:
-        """Return whether these cells are the header again, as in files that were joined; it is counted then.
+        """Return whether these cells repeat the header, as in joined files, and count it.
 
         Raises:
             DataError: when they are the same names in another order.

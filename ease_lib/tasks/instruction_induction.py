@@ -73,7 +73,7 @@ def metric_of(name: str) -> str:
 
 
 def published_metric(name: str) -> str:
-    """The authors' own scoring of a task: they look up its exact name, and compare whole answers of every other."""
+    """The authors' own scoring of a task: by its exact name; all other tasks compare whole answers."""
     plain = name.removesuffix("_v1")
     kinds = {"exact_set": "_set", "contains": "_contains", "token_f1": "_f1"}
     return AS_PUBLISHED + kinds[_METRICS[plain]] if plain in _METRICS else AS_PUBLISHED
@@ -115,7 +115,7 @@ def _row(example: dict[str, Any], path: Readable, number: str) -> Row:
 
 
 def _with_input_and_output(example: dict[str, Any], number: str) -> dict[str, Any]:
-    """The example as most tasks have it; of cause and effect, chance has either come first."""
+    """The example in the usual form; for cause and effect, chance decides which comes first."""
     if {"cause", "effect"} <= example.keys():
         pair = [example["cause"], example["effect"]]
         first, second = pair if rng(0, "cause_and_effect", number).integers(2) else pair[::-1]

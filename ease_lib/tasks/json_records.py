@@ -1,4 +1,4 @@
-"""JSON as tables: values one behind another (JSON lines), arrays of records, or one object that holds a table.
+"""JSON as tables: a sequence of values (JSON lines), arrays of records, or one object that holds a table.
 
     {"text": "...", "team": "..."}                              a record; so are the items of arrays
     {"text": {"0": ...}, "team": {"0": ...}}                    by columns, as pandas writes; lists too
@@ -26,7 +26,7 @@ READ_CHARACTERS = 2**20
 _BLANKS = re.compile(r"\s*")
 _BETWEEN_ITEMS = re.compile(r"[\s,]*")
 _SHOWN = 40
-"""Characters of a text that is no JSON."""
+"""Number of characters shown of a text that is not JSON."""
 Values = Iterator[tuple[Place, Any]]
 
 
@@ -57,7 +57,7 @@ def json_records(name: str, text: IO[str], wanted: Sequence[str], remedy: str, n
 
 
 def _first_line(text: IO[str]) -> tuple[int, str]:
-    """How many lines are blank, and the first that is not; of a long one its beginning."""
+    """Number of blank lines, and the first other line, or its beginning if it is long."""
     blank = 0
     while (first := text.readline(READ_CHARACTERS).replace(MARK, "")).isspace():
         blank += first.endswith("\n")
@@ -90,7 +90,7 @@ def _value(text: str, name: str, number: int) -> Any:
 
 
 def _values(name: str, first: str, text: IO[str]) -> Values:
-    """Values one behind another, and the items of arrays one by one, so that an array need not fit into memory."""
+    """A sequence of values, and the items of arrays one by one, so that an array need not fit into memory."""
     decoder = json.JSONDecoder()
     read, place, number, is_inside = first, 0, 0, False
     while True:
@@ -121,7 +121,7 @@ def _values(name: str, first: str, text: IO[str]) -> Values:
 
 
 def _too_much(error: Exception) -> str:
-    """Say what is wrong with JSON that is valid, and cannot be read all the same."""
+    """Message about valid JSON that cannot be read."""
     what = "brackets nested too deep" if isinstance(error, RecursionError) else "a number of thousands of digits"
     return f"{what}; write it as a text, or remove the row"
 

@@ -19,11 +19,11 @@ RARE = 0.1
 """Share of the other label's rows below which a label may be a slip."""
 SHOWN = 3
 MOST_WRITTEN = 100
-"""Different outputs that are compared with each other."""
+"""Maximum number of different outputs that are compared with each other."""
 MOST_DIGITS = 40
 TRUTHS = dict.fromkeys(("true", "yes"), Decimal(1)) | dict.fromkeys(("false", "no"), Decimal(0))
 CUT = 60
-"""Characters that are shown of a text."""
+"""Number of characters shown of a text."""
 
 
 def label_notices(rows: Sequence[Row]) -> Iterator[str]:
@@ -76,7 +76,7 @@ def _why_alike(often: str, rare: str, counts: Counter[str]) -> str:
 
 
 def value_of(label: str) -> Decimal | None:
-    """The number or truth that a label is, however it is written: 1.0, 1 and True are one; None of any other text."""
+    """The number or truth value of a label, however it is written: 1.0, 1 and True are equal; None for other text."""
     text = as_read(label)
     if text in TRUTHS:
         return TRUTHS[text]
@@ -88,8 +88,7 @@ def value_of(label: str) -> Decimal | None:
 
 
 def split_notices(data: TaskData, score: Callable[[str, Sequence[str]], float]) -> Iterator[str]:
-    """Notices of outputs that the sets write differently (1.0, 1, True), and of labels that no pool row has to show
-    them.
+    """Notices about outputs that the sets write differently (1.0, 1, True), and about labels that no pool row has.
 
     Args:
         score: the metric; outputs that are right by it do not count as different.

@@ -33,7 +33,7 @@ def is_missing(value: Any) -> bool:
 
 
 def plain_value(value: Any) -> Any:
-    """Return a value of another library as Python's own, with None for what is missing; any other value as it is."""
+    """Return a value of another library as Python's own, with None for missing ones; any other value unchanged."""
     if is_missing(value):
         return None
     for method in CONTENTS:

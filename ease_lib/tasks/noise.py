@@ -14,7 +14,7 @@ from ease_lib.seeding import rng
 from ease_lib.tasks.base import Exemplar, NoiseRule
 
 Score = Callable[[str, Sequence[str]], float]
-"""Score of an answer against the accepted outputs, in [0, 1]."""
+"""Function that scores an answer against the accepted outputs, in [0, 1]."""
 
 
 def inject_noise(

@@ -7,7 +7,7 @@ from typing import Any
 
 Record = dict[str, Any]
 Place = tuple[str, int, int]
-"""Unit, its number, and the number of the record where that is another; else 0."""
+"""Unit, its number, and the number of the record if it differs; else 0."""
 Records = Iterator[tuple[Place, Record]]
 
 

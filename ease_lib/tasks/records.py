@@ -33,7 +33,7 @@ SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".xlsx")
 TEXT_SUFFIXES = (".csv", ".tsv", ".jsonl", ".json")
 COMPRESSED = ".gz"
 TABLE_NAMES = (*SUFFIXES, *(f"{suffix}{COMPRESSED}" for suffix in TEXT_SUFFIXES))
-"""How names of tables end."""
+"""Endings of the names of tables."""
 PARQUET_ROWS_AT_ONCE = 4096
 _SURROGATE = re.compile("[\udc80-\udcff]")
 """Character that replaces a byte that could not be decoded."""
@@ -45,9 +45,9 @@ OTHER_KINDS = (
     ((b"version https://git-lfs",), ".lfs", "a Git LFS pointer, not the file", "run `git lfs pull`"),
     ((b"<!DOCTYPE html", b"<!doctype html"), ".html", "a web page", "download the file itself"),
 )
-"""How files begin that are something else than a table of text, the end of a name that says so, and what helps."""
+"""Beginnings of files that are not text tables, with the usual ending of their names and a remedy."""
 LONGEST_MARK = 32
-"""Bytes of a file by which its kind is known."""
+"""Number of first bytes that show a file's kind."""
 Read = TypeVar("Read")
 
 
@@ -73,7 +73,8 @@ class RecordFile:
         self._remedy = remedy
 
     def read(self, consume: Callable[[Records], Read]) -> Read:
-        """Return what a function makes of the records and their places; `notices` and `swallowed` are complete then.
+        """Return the result of a function of the records and their places; afterwards `notices` and `swallowed` are
+        complete.
 
         It is given the records anew, from the first on, where quotes turn out to mean something else in this file.
 
@@ -119,7 +120,7 @@ class RecordFile:
             raise DataError(f"{self.name} cannot be read as {suffix[1:]}: {error}") from error
 
     def row_count(self) -> int | None:
-        """Rows of the whole file where that is known at once: a Parquet file says so."""
+        """Number of rows of the whole file if that is known at once, as for Parquet."""
         if self._file.suffix.lower() != ".parquet":
             return None
         with self._file.open("rb") as content:
@@ -195,7 +196,7 @@ def _opened(file: Readable) -> Iterator[IO[bytes]]:
 
 
 def _first_broken_line(content: IO[bytes], encoding: str) -> str:
-    """Which line of it is not of this encoding, as `, line 3,`; empty where that cannot be told."""
+    """The line that is not in this encoding, as `, line 3,`; empty if that is unknown."""
     try:
         with io.TextIOWrapper(content, encoding, errors="surrogateescape") as text:
             return next((f", line {number}," for number, line in enumerate(text, 1) if _SURROGATE.search(line)), "")

@@ -16,19 +16,19 @@ from ease_lib.seeding import rng
 from ease_lib.tasks.base import Row
 
 LARGEST_SAMPLE = 100_000
-"""Rows of a file that are kept to draw from, unless a run needs more than a tenth of them."""
+"""Number of rows of a file that are kept to draw from, unless a run needs more than a tenth of them."""
 ROWS_PER_ROW_NEEDED = 10
 KEPT_BYTES = 2**30
 """Bytes of rows kept in memory, of the 4 GiB that the stage has: splits, labels and files of the pool take as much
 again."""
 ROW_BYTES = 400
-"""Bytes of a row besides its texts: objects, and its places in lists."""
+"""Bytes of a row in addition to its texts: objects, and its places in lists."""
 DRAWN_AT_ONCE = 65536
 
 
 @dataclass(frozen=True)
 class Limit:
-    """How much of a file is kept.
+    """Limit on the part of a file that is kept.
 
     Args:
         rows: at most; None keeps every row, or none of them: what does not fit is an error.
@@ -58,7 +58,7 @@ class Sample:
         self.seen = 0
 
     def wants_next(self) -> bool:
-        """Count the next row of the file; whether it is to be added."""
+        """Count the next row of the file; return whether it should be added."""
         place = self.seen % DRAWN_AT_ONCE
         if place == 0:
             self._drawn = -self._numbers.random(DRAWN_AT_ONCE)
@@ -97,5 +97,5 @@ class Sample:
 
 
 def _memory(row: Row) -> int:
-    """Bytes, roughly: texts beyond ASCII take up to four times their length."""
+    """Estimated size in bytes; texts beyond ASCII take up to four times their length."""
     return ROW_BYTES + sum(len(text) if text.isascii() else 4 * len(text) for text in (row.input, *row.outputs))

@@ -28,7 +28,7 @@ class Grammar(NamedTuple):
 
 @functools.cache
 def grammar() -> Grammar:
-    """The grammar that is shipped."""
+    """The included grammar."""
     content = yaml.safe_load(resources.files(__package__).joinpath("data/sentences.yaml").read_text(encoding="utf-8"))
     words = {kind: [word.strip() for word in listed.split(",")] for kind, listed in content["words"].items()}
     return Grammar(words, content["patterns"].strip().splitlines())

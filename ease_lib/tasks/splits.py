@@ -32,15 +32,15 @@ from ease_lib.tasks.base import Exemplar, Moment, Row, TaskData, TaskSource
 
 PAPER_POOL = 100
 MOST_CLASSES = 20
-"""More different outputs are not classes."""
+"""Number of different outputs above which outputs are not classes."""
 ROWS_OF_A_CLASS = 4
-"""Mean rows of an output that make it a class; fewer are answers of their own."""
+"""Mean number of rows per output from which on outputs are classes."""
 SMALL_TABLE = 500
-"""Rows left for the pool that are all taken unless a size is asked for."""
+"""Number of rows up to which the pool takes all that remain, unless a size is set."""
 AUTOMATIC, EVERYTHING = -1, 0
 """Values of `pool_size`; the first of the two other sizes too."""
 FEWEST_VALIDATION_ROWS, MOST_VALIDATION_ROWS, MOST_TEST_ROWS = 20, 200, 100
-"""Unless a size is asked for; a small table has fewer validation rows, so that every split has some."""
+"""Sizes unless set; a small table has fewer validation rows, so that every split has some."""
 
 
 def deal(
@@ -125,7 +125,7 @@ def _too_few(source: TaskSource, rows: int, groups: _Groups, wanted: Mapping[str
 
 
 def _size_of(split: str, wanted: int, rows: int, *, is_own: bool) -> int:
-    """Rows of a split, of so many there are: those asked for, or what `deal` says of -1."""
+    """Number of rows of a split: the requested one, or for -1 as in `deal`."""
     if wanted != AUTOMATIC:
         return wanted
     third = rows if is_own else rows // 3
@@ -166,7 +166,7 @@ class _Group:
 
 
 class _Groups:
-    """Groups of rows that are not dealt yet, in a random order; `inputs` is how many different ones there were.
+    """Groups of rows that are not dealt yet, in random order; `inputs` is the number of different inputs.
 
     Without a seed they are in the order of their first rows, and classes do not count.
     """
@@ -247,7 +247,7 @@ class _Groups:
         return _Groups([replace(row, group="") for group in self._left for row in group.rows], seed, "pool")
 
     def _take_groups(self, size: int, quota: dict[str, int], leave: int) -> list[Row]:
-        """First those that fit in as a whole; then, of the smallest of the others, parts of several.
+        """Take first the groups that fit as a whole, then parts of the smallest others.
 
         Where that leaves too few rows of a class, other rows take their places.
         """
@@ -288,14 +288,14 @@ class _Draw:
         return id(group) in self._groups
 
     def take(self, group: _Group, most: int, *, is_whole: bool = False) -> None:
-        """Rows of it that there is room for, or all of them or none."""
+        """Take the rows of a group for which there is room, or all or none of them."""
         rows = _within(group.rows, min(most, self.missing), self.quota)
         if rows and not (is_whole and len(rows) < len(group.rows)):
             self._groups[id(group)] = group
             self._add(rows)
 
     def fill(self) -> None:
-        """Take what is left of the groups that it has rows of, for no other split gets that."""
+        """Take the rest of the groups that the split has begun, because no other split may have it."""
         if self.missing:
             has = set(map(id, self.rows))
             left = [row for group in self._groups.values() for row in group.rows if id(row) not in has]
@@ -309,7 +309,7 @@ class _Draw:
 
 
 def _within(rows: Sequence[Row], most: int, quota: Mapping[str, int]) -> list[Row]:
-    """The first rows that there is room for; of a class no more than its quota."""
+    """The first rows for which there is room, at most the quota of each class."""
     left = dict(quota)
     found: list[Row] = []
     for row in rows:
@@ -322,7 +322,7 @@ def _within(rows: Sequence[Row], most: int, quota: Mapping[str, int]) -> list[Ro
 
 
 def _joined(groups: Sequence[_Group]) -> list[_Group]:
-    """Groups of equal inputs made one where rows of both have the same value in the group column (union-find)."""
+    """Groups of equal inputs, merged if they share a value in the group column (union-find)."""
     parents = list(range(len(groups)))
 
     def root(number: int) -> int:
@@ -343,7 +343,7 @@ def _joined(groups: Sequence[_Group]) -> list[_Group]:
 
 
 def classes_of(outputs: Sequence[str]) -> dict[str, str]:
-    """The class of each output, the most frequent class first; empty where outputs are answers of their own.
+    """The class of each output, the most frequent class first; empty if outputs are not classes.
 
     Outputs that are equal to a reader are one class, which is called as it is written most often.
     """
@@ -358,7 +358,7 @@ def classes_of(outputs: Sequence[str]) -> dict[str, str]:
 
 
 def _quotas(there: Counter[str], size: int, leave: int) -> dict[str, int]:
-    """Rows of each class, in proportion to those there are (largest remainders); each at least once if rows allow.
+    """Number of rows of each class, in proportion (largest remainders); at least one each if rows allow.
 
     A class that has no more rows than splits come later gets none here.
     """
@@ -391,7 +391,7 @@ class _Leaks:
         self._taken.update(*map(_keys, rows))
 
     def without(self, split: str, rows: Sequence[Row]) -> Sequence[Row]:
-        """The rows of a split, with or without those whose inputs are taken; how many these are becomes a notice."""
+        """The rows of a split, with or without those whose inputs are taken; a notice counts the latter."""
         fresh = [row for row in rows if not self._taken & _keys(row)] if self._taken else rows
         if len(fresh) == len(rows):
             return rows
@@ -411,7 +411,7 @@ def _keys(row: Row) -> set[bytes | str]:
 def _class_counts(
     rows: Sequence[Row], pool: Iterable[Row], validation: Iterable[Row], test: Iterable[Row]
 ) -> dict[str, tuple[int, int, int]]:
-    """Rows of each class in pool, validation and test set."""
+    """Number of rows of each class in pool, validation and test set."""
     classes = classes_of([row.output for row in rows])
     counts = [Counter(classes.get(row.output, "") for row in split) for split in (pool, validation, test)]
     return {label: (counts[0][label], counts[1][label], counts[2][label]) for label in dict.fromkeys(classes.values())}

@@ -1,4 +1,4 @@
-"""Spreadsheets: the cells of the first sheet that is not hidden, as people see them.
+"""Spreadsheets: the cells of the first visible sheet, as people see them.
 
 What the file does not hold is found out where a cell that is needed looks empty: a formula that no program has
 calculated is an error, and a cell that is merged with those above has their value.

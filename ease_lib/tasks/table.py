@@ -33,7 +33,7 @@ SPLIT_NAMES = {
 ROWS = "rows"
 """Rows that belong to no split."""
 Limits = Callable[[str], Limit]
-"""How much of a split's rows is kept."""
+"""Function that returns the limit for a split's rows."""
 
 
 def split_of(name: str) -> str | None:
@@ -212,7 +212,7 @@ def _file(file: Readable, columns: Columns, encoding: str = "") -> RecordFile:
 
 
 def _read(file: RecordFile, columns: Columns, limits: Limits, split: str = ROWS) -> _Table:
-    """Rows of one file within a limit; every record is looked at."""
+    """Rows of one file within a limit; every record is checked."""
     table = file.read(lambda records: _read_records(records, file.name, columns, limits, split))
     table.notices += file.notices
     table.swallowed = file.swallowed
@@ -234,7 +234,7 @@ def _read_records(records: Records, name: str, columns: Columns, limits: Limits,
 
 
 def _check_characters(row: Row) -> None:
-    """Raises `DataError` on half a character (a lone surrogate), which no request and no file can hold."""
+    """Raise `DataError` on a lone surrogate, which no request and no file can hold."""
     for text in (row.input, *row.outputs, *(text for _, text in row.fields), row.group):
         half = None if text.isascii() else HALF_CHARACTER.search(text)
         if half:
@@ -266,7 +266,7 @@ def hub_source(name: str, columns: Columns, max_left_out: float = 1.0) -> TaskSo
 
 
 def check_hub(name: str, columns: Columns) -> int | None:
-    """Ask the hub about a data set; its rows over all splits, or None where it does not say.
+    """Ask the hub about a data set; return its rows over all splits, or None if unknown.
 
     Raises:
         ConfigError, DataError: as `hub_source`.
@@ -320,7 +320,7 @@ def sampled_rows(file: Readable, columns: Columns, limit: Limit) -> Sample:
 
 
 def check_head(file: Readable, columns: Columns, rows: int, encoding: str = "") -> int | None:
-    """Look at the first rows of a file as `table_source` does at all; the rest may hold what stops a run.
+    """Check the first rows of a file like `table_source`; the rest may still contain errors.
 
     Returns:
         the rows of the whole file where that is known at once: a Parquet file says so.

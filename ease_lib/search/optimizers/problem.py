@@ -98,11 +98,11 @@ class RowAllocating(Protocol):
         ...
 
     def left(self, pending: Sequence[Candidate]) -> int:
-        """Answers that it may still ask for once these are asked."""
+        """Number of answers that the optimizer may still ask for after these."""
         ...
 
     def recommend(self, avoided: Collection[int] = ()) -> Recommendation | None:
-        """The best prompt by all that was told; None before anything was.
+        """The best prompt by all scores so far; None before the first.
 
         Args:
             avoided: exemplars, by position, without which a prompt that is as good is better.
@@ -110,11 +110,11 @@ class RowAllocating(Protocol):
         ...
 
     def recall(self, prompt: Prompt, rows: Sequence[int], scores: Sequence[float | None]) -> None:
-        """Learn answers that an earlier search was given, which cost this one nothing; before all else."""
+        """Learn answers of an earlier search, at no cost; called before anything else."""
         ...
 
     def ended(self) -> str:
-        """Why `ask` has no candidate any more: one of the reasons above."""
+        """Reason why `ask` has no more candidates: one of those above."""
         ...
 
 

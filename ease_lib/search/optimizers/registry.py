@@ -96,7 +96,7 @@ OPTIMIZERS: dict[str, Callable[[Problem, OptimizerConfig], ExemplarOptimizer]] =
 
 
 def planned_answers(config: OptimizerConfig, validation_rows: int, affordable: float = math.inf) -> int:
-    """Answers that a search asks for at most.
+    """Maximum number of answers of a search.
 
     Args:
         affordable: those that caps leave it.
@@ -109,7 +109,7 @@ def planned_answers(config: OptimizerConfig, validation_rows: int, affordable: f
 
 
 def least_answers(config: OptimizerConfig, validation_rows: int) -> int:
-    """Answers without which a search has no result: those of one evaluation."""
+    """Minimum number of answers for a result: those of one evaluation."""
     return FIRST_ROWS if config.chooses_rows else min(config.evaluation_rows or validation_rows, validation_rows)
 
 
@@ -127,7 +127,7 @@ def create_optimizer(config: OptimizerConfig, problem: Problem, recalled: Iterab
 
 
 def answers_to_plan(config: OptimizerConfig, validation_rows: int, affordable: float) -> int:
-    """Answers that a search plans for, with as many rows an evaluation as the configuration says.
+    """Number of answers that a search plans for, with the configured number of rows per evaluation.
 
     Args:
         affordable: those that max_llm_requests leaves it; infinite without that cap.
@@ -138,7 +138,7 @@ def answers_to_plan(config: OptimizerConfig, validation_rows: int, affordable: f
 
 
 def scaled_design(config: OptimizerConfig) -> int:
-    """T_init; where that would leave nothing of the budget for the search, the paper's share of it (40 of 165)."""
+    """T_init; if that would use up the budget, the paper's share of the budget (40 of 165)."""
     if config.initial_design < config.budget or not config.budget:
         return config.initial_design
     return max(1, config.budget * OptimizerConfig.initial_design // OptimizerConfig.budget)

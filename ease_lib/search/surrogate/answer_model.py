@@ -1,4 +1,4 @@
-"""A surrogate of single answers: how rightly a sequence answers a validation row, from which sequence and which row.
+"""A surrogate of single answers: it predicts the score of an answer from the sequence and the row.
 
     y(E, x) = level + r(x) + f(E) + noise            f: sum of components (`components.py`), r(x): how easy the row is
 
@@ -29,7 +29,7 @@ from ease_lib.search.candidates.prompts import Prompt, Prompts
 from ease_lib.search.surrogate.components import CODED, Coded, Components
 
 MEAN_VARIANCE = 0.05
-"""Prior variance of the mean of all answers about the one observed."""
+"""Prior variance of the mean of all answers around the observed one."""
 LEAST_VARIANCE = 1e-7
 NEGLIGIBLE = 1e-6
 """Variance of a component that is left out where functions are climbed: a tenth of a point."""
@@ -57,7 +57,7 @@ class Variances:
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerTable:
-    """Answers, less their level, by prompt and row.
+    """Answers minus their level, by prompt and row.
 
     Args:
         counts: (s, R) answers; prompt_sums, row_sums: of their scores.
@@ -84,14 +84,14 @@ class AnswerTable:
         )
 
     def without_rows(self, variances: Variances) -> tuple[Floats, Floats]:
-        """(s, s) precision of f from the answers alone, and (s,) that times what they say of it, rows eliminated."""
+        """(s, s) precision of f from the answers alone, and (s,) precision times mean, with row effects eliminated."""
         shared = self.counts / self.row_precision(variances)
         noise = variances.noise
         precision = np.diag(self.counts.sum(axis=1)) / noise - shared @ self.counts.T / noise**2
         return precision, self.prompt_sums / noise - shared @ self.row_sums / noise**2
 
     def residual_variances(self, variances: Variances, mean: Floats, covariance: Floats) -> tuple[float, float]:
-        """Better variances of rows and of the noise (an EM step), with f as it is now."""
+        """Updated variances of rows and noise (an EM step), for the current f."""
         precision = self.row_precision(variances)
         effects = (self.row_sums - self.counts.T @ mean) / variances.noise / precision
         shared = self.counts / precision / variances.noise
@@ -190,7 +190,7 @@ class Function:
     coded: Mapping[str, Coded]
 
     def __call__(self, prompts: Prompts) -> Floats:
-        """(b,) values, without what is a prompt's own."""
+        """(b,) values, without the prompts' own effects."""
         from_end, lengths = prompts.reversed(), prompts.lengths
         placed = self.places[lengths[:, None], np.arange(from_end.shape[1]), from_end]
         values = self.mean + self.length[lengths] + np.where(from_end >= 0, placed, 0.0).sum(axis=1)
@@ -203,7 +203,7 @@ class Function:
 
     @property
     def exemplar_effects(self) -> Floats:
-        """(n,) what an exemplar adds to the score, over all lengths and places, apart from pairs and classes shown."""
+        """(n,) effect of each exemplar on the score, over all lengths and places, without pairs and classes."""
         used = [self.places[length, place] for length in range(1, len(self.length)) for place in range(length)]
         return np.asarray(np.mean(used, axis=0))
 
@@ -256,30 +256,30 @@ class AnswerModel:
 
     @property
     def mean(self) -> Floats:
-        """(s,) of f at the prompts, as scores."""
+        """(s,) posterior mean of f at the prompts, as scores."""
         return self._level + self._mean.all
 
     @property
     def covariance(self) -> Floats:
-        """(s, s) of f at the prompts."""
+        """(s, s) posterior covariance of f at the prompts."""
         return self._covariance.all
 
     @property
     def _rows(self) -> _Rows:
-        """Computed when something is added or drawn: it takes the square of the rows, and those may be very many."""
+        """Factor computed only when something is added or drawn, because it needs memory for the square of the rows."""
         if self._known_rows is None:
             self._known_rows = self._begun()
         return self._known_rows
 
     def place(self, prompt: Prompt) -> int:
-        """Place of a prompt among the prompts."""
+        """Index of a prompt."""
         return self._places[prompt]
 
     def __contains__(self, prompt: object) -> bool:
         return prompt in self._places
 
     def add(self, prompt: Prompt, rows: Sequence[int], scores: Sequence[float | None]) -> None:
-        """Learn answers of a prompt; of one that is not known yet it takes all there are.
+        """Learn answers of a prompt; for a new prompt, all of its answers.
 
         Args:
             rows: of those that the model was made with.
@@ -308,7 +308,7 @@ class AnswerModel:
         among_rows -= row_moves.T @ row_moves
 
     def _append(self, prompt: Prompt) -> None:
-        """A prompt that no answer is known of: its posterior follows from those of the others."""
+        """Add a prompt without answers; its posterior follows from the others."""
         described = self.components.described(Prompts.of([prompt], self.components.k))
         kernels, own = self.components.kernels(described, self._described), self.components.own_kernels(described)
         cross, itself = self._prior(kernels, own, 1)
@@ -327,7 +327,7 @@ class AnswerModel:
         self.prompts.append(prompt)
 
     def _prior(self, kernels: Mapping[str, Floats], own: Mapping[str, Floats], count: int) -> tuple[Floats, Floats]:
-        """(b, s) covariance of prompts with those that are known, and (b,) variance of each."""
+        """(b, s) covariance of prompts with the known ones, and (b,) variance of each."""
         cross = np.full((count, len(self.prompts)), self._level_variance)
         for name, kernel in kernels.items():
             cross += self.weight_variances[name] * kernel
@@ -369,17 +369,17 @@ class AnswerModel:
         return self._function(drawn, level, self._weights(moved)), self._level + values
 
     def _answers(self) -> tuple[Ints, Ints, Floats]:
-        """Prompt, row and score of every answer, less the level."""
+        """Prompt, row and score of every answer, minus the level."""
         prompts, rows, scores = zip(*self._told, strict=True)
         self._told = [(np.concatenate(prompts), np.concatenate(rows), np.concatenate(scores))]
         return self._told[0]
 
     def _weights(self, values: Floats) -> Floats:
-        """(s,) K^-1 times values of the prompts: what each says of the weights of the components."""
+        """(s,) K^-1 times values of the prompts: the contribution of each to the weights of the components."""
         return self._root.solved(self._root.solved(values), transposed=True)
 
     def _weights_by_component(self) -> dict[str, int]:
-        """How many weights each component has."""
+        """Number of weights of each component."""
         components = self.components
         counts = {"length": components.k, "none": 1, "instruction": components.instructions}
         counts["coverage"] = components.classes + 1
@@ -389,7 +389,7 @@ class AnswerModel:
         return {name: counts[name] for name in components.names}
 
     def _function(self, drawn: Mapping[str, Floats], level: float, weights: Floats) -> Function:
-        """The level and weights drawn, and what the prompts say of them."""
+        """The drawn level and weights, corrected by the prompts' values."""
         components = self.components
         found = {}
         for name, count in self._weights_by_component().items():
@@ -431,7 +431,7 @@ class AnswerModel:
         return _sums(known.from_end[there], shares[there], count)
 
     def _coded(self, name: str) -> tuple[Ints, Ints, Ints]:
-        """The codes that there are, ascending; prompts that have one, and the number of the code of each."""
+        """The existing codes, ascending; the prompts with a code, and the index of each one's code."""
         if name not in self._codes or self._codes[name][0] != len(self.prompts):
             codes = self.components.codes(name, self._described.from_end)
             prompt, place = np.nonzero(codes >= 0)
@@ -471,11 +471,11 @@ class GrowingMatrix:
 
     @property
     def all(self) -> Floats:
-        """A view of what there is."""
+        """View of the used part."""
         return self._room[: self._size, : self._size] if self._columns else self._room[: self._size]
 
     def append(self, values: Floats, corner: float = 0.0) -> None:
-        """A row, and for a square matrix the same as a column."""
+        """Add a row; for a square matrix also as a column."""
         size = self._size
         if size == len(self._room):
             self._room = self._with_room(self.all, _with_reserve(size))
@@ -508,7 +508,7 @@ class _GrowingRoot:
         return _solved(self._room, padded, transposed=transposed)[: self._size]
 
     def append(self, values: Floats, corner: float) -> None:
-        """A row, with its last number."""
+        """Add a row, with its diagonal element."""
         size = self._size
         if size == len(self._room):
             self._room = self._with_room(self._room)
@@ -524,17 +524,17 @@ class _GrowingRoot:
 
 
 def _with_reserve(size: int) -> int:
-    """Numbers to have room for; until variances are estimated again there are `CHECKPOINT_GROWTH` times more."""
+    """Capacity to allocate; until variances are estimated again, the size grows by `CHECKPOINT_GROWTH` at most."""
     return size + size // 4 + 16
 
 
 def _root(matrix: Floats) -> Floats:
-    """Lower triangular; its product with its own transpose is the matrix."""
+    """Cholesky factor of the matrix, lower triangular."""
     return np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
 
 
 def _solved(root: Floats, values: Floats, *, transposed: bool = False) -> Floats:
-    """x of root x = values; root is lower triangular."""
+    """Solution x of root x = values, for a lower triangular root."""
     from scipy.linalg.lapack import dtrtrs  # 0.3 s, which stages that fit no model need not spend
 
     solution, singular = dtrtrs(root.T, values, lower=0, trans=0 if transposed else 1)  # in Fortran's order
@@ -548,6 +548,6 @@ def _sums(groups: Ints, values: Floats, size: int) -> Floats:
 
 
 def inverse_of_mean(squares: Floats) -> float:
-    """0 for a component that no prompt has, of which nothing can be learnt."""
+    """The variance, or 0 for a component that no prompt has, about which nothing can be learnt."""
     mean = float(squares.mean())
     return 1 / mean if mean > LEAST_VARIANCE else 0.0

@@ -18,18 +18,18 @@ from ease_lib.search.surrogate.answer_model import (
 from ease_lib.search.surrogate.components import Components
 
 MOST_SEQUENCES = 800
-"""Sequences that a model is fitted to at most: a fit takes the cube of their number."""
+"""Maximum number of sequences that a model is fitted to; the cost of a fit grows with its cube."""
 MOST_ESTIMATED = 400
 """Number of those prompts from which variances are estimated."""
 PRIOR_ANSWERS = 4.0
-"""Answers of the mean of all, by which the mean of few answers is shrunk before sequences are ranked by it."""
+"""Number of pseudo-answers with the overall mean, by which means of few answers are shrunk before ranking."""
 
 Answered = tuple[Prompt, Sequence[int], Sequence[float | None]]
-"""A prompt, rows that it was asked, and their scores."""
+"""A prompt, its rows and their scores."""
 
 
 class Answers:
-    """Which prompt answered which row, and how rightly.
+    """Scores of answers by prompt and row.
 
     Prompts are numbered in the order they come first.
     """
@@ -71,17 +71,17 @@ class Answers:
                 self.sums[number] += score
 
     def asked(self, prompt: Prompt) -> list[int]:
-        """Rows that it was asked, in order; refused ones too."""
+        """Rows of a prompt, in order, refused ones included."""
         number = self._numbers.get(prompt)
         return [] if number is None else self._rows_of[number]
 
     def of(self, prompt: Prompt) -> tuple[list[int], list[float | None]]:
-        """Rows that it was asked, in order, and their scores."""
+        """Rows of a prompt, in order, and their scores."""
         number = self._numbers[prompt]
         return self._rows_of[number], self._scores_of[number]
 
     def all_right(self, least: int) -> Iterator[Prompt]:
-        """Prompts that were asked so many rows at least, and answered every one rightly."""
+        """Prompts with at least so many rows that answered every one rightly."""
         if max(self.sums, default=0.0) < least - 1e-9:  # nearly always
             return
         for number, total in enumerate(self.sums):
@@ -89,7 +89,7 @@ class Answers:
                 yield self.prompts[number]
 
     def by_prompt(self) -> Iterator[tuple[Prompt, list[int], list[float | None]]]:
-        """Every prompt with the rows that it was asked, and their scores."""
+        """Every prompt with its rows and their scores."""
         yield from zip(self.prompts, self._rows_of, self._scores_of, strict=True)
 
     def table(self) -> tuple[Ints, Ints, Floats]:
@@ -155,7 +155,7 @@ def fitted_model(
 
 
 def _kernels(components: Components, prompts: Sequence[Prompt], before: AnswerModel | None) -> dict[str, Floats]:
-    """(s, s) by component; those of prompts that were in the model before are taken from there."""
+    """(s, s) kernels by component; those between known prompts are taken from the previous model."""
     places = np.array([before.place(prompt) if before and prompt in before else -1 for prompt in prompts])
     described = components.described(Prompts.of(prompts, components.k))
     new = np.flatnonzero(places < 0)

@@ -29,7 +29,7 @@ from ease_lib.arrays import Floats, Ints
 from ease_lib.search.candidates.prompts import Prompts
 
 TEXT_DIMENSIONS = 32
-"""Principal components of the embeddings."""
+"""Number of principal components of the embeddings."""
 PLACED = (
     *(("present", name) for name in ("exemplar", "text", "label")),
     *(("late", name) for name in ("exemplar", "text", "label")),
@@ -38,7 +38,7 @@ PLACED = (
 KINDS = ("present", "late", "share", "first", "last")
 CODED = ("pair", "set", "pattern")
 NUMBERS_PER_BLOCK = 2**21
-"""Number of comparisons of exemplars that are in memory at once."""
+"""Number of comparisons of exemplars held in memory at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,12 +83,12 @@ class Components:
 
     @cached_property
     def placed(self) -> list[tuple[str, str]]:
-        """Components by weight of a place and what the exemplar there brings."""
+        """Components by the weight of a place and the features of the exemplar there."""
         return [(kind, base) for kind, base in PLACED if f"{kind} {base}" in self.names]
 
     @cached_property
     def bases(self) -> dict[str, Floats]:
-        """(n, p) what an exemplar brings; of `exemplar`, which would be the identity, there is none."""
+        """(n, p) features of each exemplar, by name; not for `exemplar`, whose features would be the identity."""
         bases = {"text": _principal(self.pool)} if self.pool.shape[1] else {}
         if self.labels is not None:
             bases["label"] = np.eye(self.classes)[self.labels]
@@ -112,7 +112,7 @@ class Components:
         return Described.of(self, prompts)
 
     def kernels(self, first: Described, second: Described) -> dict[str, Floats]:
-        """(a, b) by component: what two prompts have in common, for a weight variance of 1."""
+        """(a, b) kernels of two sets of prompts by component, for a weight variance of 1."""
         parts = [
             self._kernels(first[start : start + size], second)
             for size in [max(1, NUMBERS_PER_BLOCK // max(1, len(second) * self.k**2))]
@@ -151,7 +151,7 @@ class Components:
         return found
 
     def own_kernels(self, prompts: Described) -> dict[str, Floats]:
-        """(a,) by component: of each prompt with itself."""
+        """(a,) kernel of each prompt with itself, by component."""
         lengths = prompts.lengths
         found: dict[str, Floats] = {}
         for kind, base in self.placed:
@@ -176,7 +176,7 @@ class Components:
         return np.where(from_end[:, :1] >= 0, sequence_codes(labels)[:, -1:], -1)
 
     def coverage(self, from_end: Ints) -> Ints:
-        """(b,) classes that are shown."""
+        """(b,) number of classes shown."""
         assert self.labels is not None
         labels = np.where(from_end >= 0, self.labels[from_end], self.classes)
         shown = np.zeros((len(from_end), self.classes + 1), dtype=bool)
@@ -187,7 +187,7 @@ class Components:
 
 @dataclass(frozen=True, kw_only=True)
 class Described:
-    """Prompts as kernels see them.
+    """Descriptions of prompts for the kernels.
 
     Args:
         from_end: (b, k) exemplars, the last one first; -1 if there is none.
@@ -242,10 +242,10 @@ class Described:
 
 @dataclass(frozen=True)
 class Coded:
-    """Effects of what is told by a code: a pair of exemplars, a set of them, a pattern of classes."""
+    """Effects by code: of a pair of exemplars, a set of them, or a pattern of classes."""
 
     codes: Ints
-    """Ascending."""
+    """Codes in ascending order."""
     effects: Floats
 
     def __call__(self, codes: Ints) -> Floats:
@@ -257,7 +257,7 @@ class Coded:
 
 
 def pair_codes(from_end: Ints, n: int) -> Ints:
-    """(b, k (k - 1) / 2) codes of which exemplar is before which other one; -1 where there is no such pair."""
+    """(b, k (k - 1) / 2) codes of ordered pairs of exemplars; -1 for no pair."""
     k = from_end.shape[1]
     later, earlier = np.triu_indices(k, 1)
     codes = from_end[:, earlier] * n + from_end[:, later]
@@ -265,7 +265,7 @@ def pair_codes(from_end: Ints, n: int) -> Ints:
 
 
 def set_codes(from_end: Ints) -> Ints:
-    """(b, 1) codes of which exemplars there are, in any order; -1 without any."""
+    """(b, 1) codes of the set of exemplars; -1 without any."""
     return np.where(from_end[:, :1] >= 0, sequence_codes(np.sort(from_end, axis=1))[:, -1:], -1)
 
 
@@ -280,7 +280,7 @@ def sequence_codes(numbers: Ints) -> Ints:
 
 
 def _mixed(codes: Ints) -> Ints:
-    """Spread over 63 bits (as splitmix64 does), so that different endings have different codes."""
+    """Hash over 63 bits (as in splitmix64), so that different endings have different codes."""
     x = codes.astype(np.uint64)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -116,7 +116,7 @@ class ScoreNetwork:
         return self.layers.forward(self.standardise(features))[-1][:, 0]
 
     def backprop(self, features: FloatArray) -> Backprop:
-        """Predictions with what `neural_ucb` needs of their gradients."""
+        """Predictions with the parts of their gradients that `neural_ucb` needs."""
         activations = self.layers.forward(self.standardise(features))
         delta = torch.ones_like(activations[-1])
         deltas = [delta]
