@@ -171,7 +171,7 @@ def _group() -> int:
 
 
 def _make_writable(folder: Path) -> None:
-    """As root, give the folder and its content to the containers' user."""
+    """Give the folder and its content to the containers' user, if this process runs as root."""
     folder.mkdir(parents=True, exist_ok=True)
     if os.getuid() == 0:
         for path in (folder, *folder.rglob("*")):

@@ -280,7 +280,7 @@ def _requests(rows: Sequence[MethodRow], method: str) -> float:
 
 
 def gaps(rows: Sequence[MethodRow], method: str, other: str = RANDOM_SEARCH) -> list[dict[str, Any]]:
-    """For each endpoint, the mean of `method` minus `other` over tasks and repeats: how much selection matters to a
+    """Mean of `method` minus `other` over tasks and repeats, for each endpoint: how much selection matters to a
     model."""
     found = []
     for endpoint in dict.fromkeys(row.endpoint for row in rows):

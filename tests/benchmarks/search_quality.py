@@ -51,7 +51,7 @@ def searched(made: Search) -> Found:
 
 def about_worlds(names: Sequence[str], seeds: range) -> str:
     """What can be found in each."""
-    lines = ["| World | random sequence of five | best single exemplar | best sequence | variance that is own |"]
+    lines = ["| World | random sequence of five | best single exemplar | best sequence | prompt-specific variance |"]
     lines.append("|---|--:|--:|--:|--:|")
     for name in names:
         drawn = [world(name, seed) for seed in seeds[:10]]

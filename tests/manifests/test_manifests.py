@@ -1,5 +1,6 @@
 """What `kubectl apply -k` sends: valid objects, hardened pods, no secret in git, nothing that refers to nothing."""
 
+import argparse
 import itertools
 import json
 import re
@@ -12,6 +13,7 @@ import pytest
 import yaml
 
 from ease_lib import __version__
+from ease_lib.cli import doctor
 from pipelines.placement import (
     IMAGE_ANNOTATION,
     LLM_SECRET,
@@ -118,6 +120,21 @@ def test_pods_meet_the_restricted_standard_with_a_read_only_root(objects):
             assert context["allowPrivilegeEscalation"] is False
             assert context["readOnlyRootFilesystem"] is True
             assert context["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_the_doctor_runs_with_the_rights_of_a_stage_against_the_store_that_stages_use():
+    (pod,) = yaml.safe_load_all((MANIFESTS / "doctor.yaml").read_text())
+    kubernetes_validate.validate(pod, KUBERNETES, strict=True)
+    (container,) = pod["spec"]["containers"]
+    test_pods_meet_the_restricted_standard_with_a_read_only_root(
+        [{"kind": "Deployment", "spec": {"template": {"spec": pod["spec"]}}}]
+    )
+    assert container["image"] == f"ease-pipelines-cpu:{__version__}"
+    assert [mount["mountPath"] for mount in container["volumeMounts"]] == ["/tmp"]
+    assert container["command"] == ["ease", "doctor"]
+    command_line = argparse.ArgumentParser()
+    doctor.add_options(command_line)
+    command_line.parse_args(container["args"])
 
 
 def test_pods_have_probes_resources_and_fixed_images(objects):
