@@ -124,7 +124,7 @@ def methods_of(cells: Cells) -> list[str]:
 
 
 def summarise_methods(rows: Sequence[MethodRow], methods: Sequence[str]) -> list[dict[str, Any]]:
-    """For each method: how often it is best or tied, its mean scores, requests and cost.
+    """Counts of best and tied tasks, mean scores, requests and cost of each method.
 
     `optimism` is what the searches expected
     of their winners on new rows less what these scored on the test set; `estimates_held` see `estimate_held`;
