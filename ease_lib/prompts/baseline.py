@@ -55,7 +55,7 @@ class Baseline(MessageTemplate):
         if len(baseline.messages) > 1 and "" in dict(baseline.messages):
             raise DataError("baseline: a message has no role; write role: system, developer, user or assistant")
         if not baseline.columns and INPUT not in baseline.fields:
-            raise DataError("baseline: no field of the query stands in it; write {input}, or columns of the row")
+            raise DataError("baseline: it contains no field of the query; write {input}, or columns of the row")
         return baseline
 
     @property

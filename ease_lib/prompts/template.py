@@ -83,8 +83,8 @@ class PromptTemplate:
         for name, found in fixed.items():
             if found - {INSTRUCTION}:
                 raise ConfigError(
-                    f"prompt: {name} has the field {{{sorted(found - {INSTRUCTION})[0]}}}, and is the same for all "
-                    "queries; only {instruction} may stand there, and columns in query and answer"
+                    f"prompt: {name} has the field {{{sorted(found - {INSTRUCTION})[0]}}}, which differs between "
+                    "queries; use only {instruction} there, and columns in query and answer"
                 )
         asked, said = _fields_of(self._parts["query"]), _fields_of(self._parts["answer"])
         if not asked - {INSTRUCTION}:

@@ -59,8 +59,8 @@ class Header:
         if not self._again:
             return []
         unit, number, _ = self._again[0]
-        times = f"{len(self._again)} more times" if len(self._again) > 1 else "once more"
-        return [f"the header stands {times} in {self._file} and was left out there (first at {unit} {number})"]
+        times = f"{len(self._again)} times" if len(self._again) > 1 else "once"
+        return [f"{self._file} repeats the header {times}, which was left out there (first at {unit} {number})"]
 
 
 def _plain(names: Sequence[str]) -> list[str]:

@@ -112,7 +112,7 @@ def _values(name: str, first: str, text: IO[str]) -> Values:
             if is_inside or (left and not number):
                 message = f"{name}, item {number + 1}: not valid JSON ({error.msg}); correct it"
             elif left:
-                message = f"{name}: {cut(left, _SHOWN)!r} stands behind item {number} and is not JSON; remove it"
+                message = f"{name}: {cut(left, _SHOWN)!r} after item {number} is not JSON; remove it"
             else:
                 return
             raise DataError(message) from error

@@ -398,7 +398,7 @@ class _Leaks:
         others = "validation or test set" if split == "pool" else "test set"
         done = "were kept (leaks=keep), though" if self._keep else "were left out:"
         self.notices.append(
-            f"{len(rows) - len(fresh)} {split} rows {done} their {self._what} stand in the {others} too"
+            f"{len(rows) - len(fresh)} {split} rows {done} their {self._what} also occur in the {others}"
         )
         return rows if self._keep else fresh
 

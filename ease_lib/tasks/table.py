@@ -240,7 +240,7 @@ def _check_characters(row: Row) -> None:
         if half:
             before = text[max(0, half.start() - 20) : half.start()]
             raise DataError(
-                f"{row.origin}: half a character ({half.group()!a}) stands behind {before!r}; a text was cut within it "
+                f"{row.origin}: half a character ({half.group()!a}) follows {before!r}; a text was cut within it "
                 "where the table was made, or its bytes are not UTF-8 text: correct it there, or remove the row"
             )
 

@@ -47,7 +47,7 @@ def test_none_is_none():
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("now.txt", "Sort mail.", "no field of the query stands in it"),
+        ("now.txt", "Sort mail.", "it contains no field of the query"),
         ("now.txt", "Answer {team: 1}: {input}", r"message 1: \{team...\} is not a field's name"),
         ("now.txt", "{input", "write {{ and }} for braces that are text"),
         (

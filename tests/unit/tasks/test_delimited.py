@@ -199,9 +199,9 @@ def test_a_header_that_stands_again_is_left_out_with_a_notice(read, mark):
     assert read(part) == (rows, [])
     assert read(part * 2) == (
         rows * 2,
-        ["the header stands once more in t.csv and was left out there (first at line 7)"],
+        ["t.csv repeats the header once, which was left out there (first at line 7)"],
     )
-    assert read(part * 4)[1] == ["the header stands 3 more times in t.csv and was left out there (first at line 7)"]
+    assert read(part * 4)[1] == ["t.csv repeats the header 3 times, which was left out there (first at line 7)"]
 
 
 @pytest.mark.parametrize("again", ["Text,Team", "text, team ", "TEXT,TEAM", '"text","team"'])

@@ -92,9 +92,9 @@ def test_one_record_is_a_record(read, record):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (ARRAY + "\nthe end", "t.json: 'the end' stands behind item 7 and is not JSON; remove it"),
+        (ARRAY + "\nthe end", "t.json: 'the end' after item 7 is not JSON; remove it"),
         (ARRAY + ",\n" + ARRAY, "t.json: ',\\n[{"),
-        (ARRAY + "]", "t.json: ']' stands behind item 7 and is not JSON"),
+        (ARRAY + "]", "t.json: ']' after item 7 is not JSON"),
         (ARRAY + "\n[", "t.json, item 8: not valid JSON"),
         (ARRAY[:-1], "t.json, item 8: not valid JSON"),
         (ARRAY + '\n"done"', "t.json, item 8: expected a JSON object, found str"),

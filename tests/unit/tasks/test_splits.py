@@ -93,7 +93,7 @@ def test_a_leak_is_what_stands_among_the_rows_that_are_drawn(keep):
     leaks = {"row 20", "row 21", "row 28"}
     assert set(inputs(data.pool)) == {f"row {number}" for number in range(30)} - (set() if keep else leaks)
     what = "were kept (leaks=keep), though" if keep else "were left out:"
-    assert data.notices[-1] == f"3 pool rows {what} their inputs stand in the validation or test set too"
+    assert data.notices[-1] == f"3 pool rows {what} their inputs also occur in the validation or test set"
 
 
 def test_a_row_of_another_split_of_the_source_is_left_out_of_the_pool():
@@ -112,8 +112,8 @@ def test_a_row_of_another_split_of_the_source_is_left_out_of_the_pool():
     assert sorted(inputs(data.validation)) == ["ROW  5", "ROW  6", "ROW  7"]
     assert len(data.pool) == 22
     assert data.notices == (
-        "5 validation rows were left out: their inputs stand in the test set too",
-        "8 pool rows were left out: their inputs stand in the validation or test set too",
+        "5 validation rows were left out: their inputs also occur in the test set",
+        "8 pool rows were left out: their inputs also occur in the validation or test set",
     )
 
 
@@ -337,7 +337,7 @@ def test_a_group_of_the_source_s_own_test_set_is_left_out_of_the_pool():
     assert len(data.pool) == 20, "of two customers, the third is the validation set"
     assert (
         data.notices[0]
-        == "10 pool rows were left out: their inputs or customer stand in the validation or test set too"
+        == "10 pool rows were left out: their inputs or customer also occur in the validation or test set"
     )
 
 

@@ -201,9 +201,7 @@ def test_a_header_that_stands_again_in_a_sheet_is_left_out(change):
 
     file = change(again)
     assert len(labels(file)) == 11
-    assert file.notices == [
-        "the header stands once more in t.xlsx and was left out there (first at sheet 'Sheet', row 7)"
-    ]
+    assert file.notices == ["t.xlsx repeats the header once, which was left out there (first at sheet 'Sheet', row 7)"]
 
 
 def test_a_hidden_sheet_is_not_the_first_one_and_an_empty_one_is_named(change):
