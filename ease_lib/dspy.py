@@ -348,7 +348,7 @@ def _text(item: Any) -> str:
 
 
 def _label(outputs: Iterable[str], item: Any) -> str:
-    """The outputs of an example that a predictor has too, else all of them; empty where it has none."""
+    """The outputs of an example that a predictor has too, else all of them; empty if it has none."""
     example = item.example if isinstance(item, _Item) else item
     labels = dict(example.labels().items())
     known = {name: labels[name] for name in sorted(labels) if name in outputs}
@@ -526,7 +526,7 @@ class _Calls:
             raise self._error
 
     def score(self, program: Any, example: Any) -> float | None:
-        """Score of a row in [0, 1]; None where program or metric raise an exception.
+        """Score of a row in [0, 1]; None if program or metric raise an exception.
 
         Raises:
             ConfigError: when the metric returns no score.
@@ -541,7 +541,7 @@ class _Calls:
         return score_of(value)
 
     def trace(self, program: Any, example: Any) -> list[tuple[Any, Any, Any]] | Exception | None:
-        """Calls that the program made for an example, each (predictor, inputs, outputs); None where the metric does not
+        """Calls that the program made for an example, each (predictor, inputs, outputs); None if the metric does not
         accept it, and the exception that program or metric raised.
 
         Raises: as `score`.

@@ -90,7 +90,7 @@ def equality_key(text: str) -> bytes:
 
 
 def unseen_difference(one: str, other: str) -> str:
-    """Return the code points in which two equal texts differ; empty where a reader sees the difference: case, blanks.
+    """Return the code points in which two equal texts differ; empty if a reader sees the difference: case, blanks.
 
     `U+200B (zero width space) in the second`
     """

@@ -42,7 +42,7 @@ class Result:
         page: the report as HTML.
         test_rows: those that the test score is of; none where they cannot be found any more.
         lineage_sha256: of the record of the stage that the result is of; empty if there is none.
-        dataset: the summary of the data, as the records say it; empty where they cannot be followed.
+        dataset: the summary of the data, as the records say it; empty if they cannot be followed.
     """
 
     best: Mapping[str, Any]

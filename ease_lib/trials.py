@@ -119,8 +119,8 @@ class Search(Generic[Item, Row]):
 
     Raises:
         ConfigError: listing what is wrong with parameters.
-        DataError: where pool or validation set are empty, or hold what has no text.
-        JournalError: where the journal is in use, damaged, or of another search.
+        DataError: if pool or validation set are empty, or hold what has no text.
+        JournalError: if the journal is in use, damaged, or of another search.
     """
 
     def __init__(
@@ -338,7 +338,7 @@ class Search(Generic[Item, Row]):
 def _listed(name: str, items: Any) -> list[Any]:
     """
     Raises:
-        DataError: where it is one item, or a table, whose parts would be taken for the items.
+        DataError: if it is one item, or a table, whose parts would be taken for the items.
     """
     if isinstance(items, str | bytes | Mapping):
         raise DataError(f"{name} is one {type(items).__name__}; give a sequence of items")
@@ -383,7 +383,7 @@ def text_of(item: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class _Data:
-    """Texts and labels of pool and validation set; labels are empty where none are given."""
+    """Texts and labels of pool and validation set; labels are empty if none are given."""
 
     pool: list[str]
     validation: list[str]
@@ -413,7 +413,7 @@ class _Vectors:
 
     Args:
         origin: what tells them from those of others.
-        embedder: that made them; None where none did.
+        embedder: that made them; None if none did.
     """
 
     pool: FloatArray

@@ -127,7 +127,7 @@ def arguments_of(values: Mapping[str, object], pipeline: str, spec: Mapping[str,
 def _check_for_pods(runs: Iterable[Parameters], fields: Mapping[str, Value], *, has_shards: bool) -> None:
     """
     Raises:
-        ConfigError: where a value names something of this machine, which no pod sees, or holds a placeholder; and where
+        ConfigError: if a value names something of this machine, which no pod sees, or holds a placeholder; and where
             the values are too long.
     """
     problems = [problem for run in runs for problem in _of_this_machine(run)]

@@ -33,7 +33,7 @@ class Pod:
         phase: Argo's: Pending, Running, Succeeded, Failed, Error, ...
         message: Argo's, with the exit code of a container that failed; or why it is not placed.
         started: time, ISO 8601.
-        log_uri: where Kubeflow keeps what it has printed, once it has ended by itself; empty where that is not known.
+        log_uri: where Kubeflow keeps what it has printed, once it has ended by itself; empty if that is not known.
     """
 
     task: str

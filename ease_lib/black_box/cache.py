@@ -187,7 +187,7 @@ class CachingClient:
         asked: all that decides an answer besides the prompt.
         notes: of the stage that asks.
         left_out: parameters that the endpoint is known to refuse by now; part of the identity too.
-        versions: of the model behind the name, each of which has answers of its own; None where there is one only.
+        versions: of the model behind the name, each of which has answers of its own; None if there is one only.
     """
 
     def __init__(

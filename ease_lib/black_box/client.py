@@ -122,7 +122,7 @@ class Completion:
         account: the purpose it was paid for (a search and its iteration). An answer that an earlier, killed attempt at
             the same purpose stored counts as asked, so a resumed run reports what an uninterrupted one would.
         answered_at: when the endpoint gave it (ISO 8601, UTC), wherever it was kept since.
-        score, cost_usd: of a program, which says both itself; None of an LLM, and 0 where it does not say it.
+        score, cost_usd: of a program, which says both itself; None of an LLM, and 0 if it does not say it.
     """
 
     text: str

@@ -83,7 +83,7 @@ class Refusal(Exception):
 
     Args:
         message: the endpoint's own words; all it said where it does not follow OpenAI's form.
-        code, type, param: as OpenAI's form calls them, empty where it is silent.
+        code, type, param: as OpenAI's form calls them, empty if it is silent.
         said: its whole answer, as text.
         retry_after: seconds that it asks to wait.
         answer: the JSON in which it stands, where the status was one of success: it may say what was paid.

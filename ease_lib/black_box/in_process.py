@@ -248,7 +248,7 @@ def _number(field: str, value: object, name: str, *, most: float = math.inf, who
 def _checked_answer(answer: object, name: str) -> str:
     """
     Raises:
-        EndpointError: where it is no text.
+        EndpointError: if it is no text.
     """
     if not isinstance(answer, str):
         raise errors.EndpointError(f"{name} returned an answer that is {type(answer).__name__}; return its text")

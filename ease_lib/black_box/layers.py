@@ -315,7 +315,7 @@ def _served(
 def _headers(config: EndpointConfig) -> Mapping[str, str]:
     """
     Raises:
-        ConfigError: where a variable is not set.
+        ConfigError: if a variable is not set.
     """
     values = {name: sent_header(name, variable) for name, variable in config.headers.items()}
     missing = [name for name, value in values.items() if not value]
@@ -328,7 +328,7 @@ def _headers(config: EndpointConfig) -> Mapping[str, str]:
 def _api(config: EndpointConfig, sampling: Sampling) -> str:
     """
     Raises:
-        ConfigError: where prompts are messages, and the API takes texts.
+        ConfigError: if prompts are messages, and the API takes texts.
     """
     if sampling.messages and config.llm_api == "completions":
         raise ConfigError("llm_api=completions takes no messages, and the prompt has some; leave llm_api at auto")

@@ -34,7 +34,7 @@ class Meter:
 
     @property
     def reached(self) -> str:
-        """The cap that allows no further request, as `name=value`; empty where none does."""
+        """The cap that allows no further request, as `name=value`; empty if none does."""
         if self._requests < 1:
             return self._budget.request_cap
         return self._budget.cost_cap if self._cost_usd <= 0 else ""

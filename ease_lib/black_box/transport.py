@@ -48,7 +48,7 @@ class Transport:
         headers: more of them; they win over those of the library.
 
     Raises:
-        ConfigError: where the environment names a proxy that cannot be used.
+        ConfigError: if the environment names a proxy that cannot be used.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Transport:
         Raises:
             Refusal: where it answers with another status than success, or with an error in place of an answer.
             Moved: where it sends the request on to where the key may not go.
-            ValueError: where the answer says that it is JSON, and is not.
+            ValueError: if the answer says that it is JSON, and is not.
             aiohttp.ClientError, TimeoutError: where none came.
         """
         return await self._answer("POST", path, json.dumps(content).encode())

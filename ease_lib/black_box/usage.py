@@ -14,7 +14,7 @@ class Usage:
 
     Those that a judge was sent are among `requests`, and `judge_requests` counts them; its tokens are counted
     separately. `cut_answers` were ended by the limit of tokens, kept ones and the judge's too. `oldest_answer` is the
-    time of the oldest one among them (ISO 8601), empty where none has a time. `usd` is what a program says that its
+    time of the oldest one among them (ISO 8601), empty if none has a time. `usd` is what a program says that its
     answers cost.
     """
 

@@ -99,7 +99,7 @@ def made_folder(given: str) -> Path:
     """The folder of `--output-dir`, made and writable.
 
     Raises:
-        ConfigError: where it cannot be.
+        ConfigError: if it cannot be.
     """
     folder = Path(given).expanduser().absolute()
     try:

@@ -106,7 +106,7 @@ class AxisEntry:
 def check_for_cluster(cells: Sequence[Cell]) -> None:
     """
     Raises:
-        ConfigError: where a pipeline cannot run this comparison, though `ease compare` can.
+        ConfigError: if a pipeline cannot run this comparison, though `ease compare` can.
     """
     if not cells[0].parameters.get("store_uri"):
         raise ConfigError("a comparison in a pipeline needs store_uri, through which its workers share results")

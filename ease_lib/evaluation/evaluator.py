@@ -34,10 +34,10 @@ class Evaluation:
     """Answers and scores in the order the rows were asked, and the mean score of those that have one.
 
     Args:
-        score: 0 where no row has one.
+        score: 0 if no row has one.
         rows: positions of the rows.
         scores: None of a row that was refused and is left out, or not asked.
-        failures: why a row was refused; empty where it was answered, or not asked.
+        failures: why a row was refused; empty if it was answered, or not asked.
         kept: whether the answer keeps what is required of it; None of a row without an answer.
     """
 

@@ -138,7 +138,7 @@ class Rubric(MessageTemplate):
         return Chat.of(self.filled(row, **{OUTPUT: "\n".join(row.outputs), ANSWER: answer}))
 
     def score(self, verdict: str) -> float | None:
-        """The score, from 0 to 1; None where the verdict has none."""
+        """The score, from 0 to 1; None if the verdict has none."""
         if not self._numbers:
             return self._last_step(re.sub(r"[*_`\"«»']+(?!t\b)", "", as_read(verdict)))
         worst, best = self._numbers
@@ -167,7 +167,7 @@ class Rubric(MessageTemplate):
 
     @cached_property
     def _numbers(self) -> tuple[Fraction, ...]:
-        """Worst and best; empty where the scale is words."""
+        """Worst and best; empty if the scale is words."""
         try:
             return tuple(map(Fraction, self.scale)) if len(self.scale) == 2 else ()
         except ValueError:
@@ -199,7 +199,7 @@ class Judge:
     async def verdict(self, row: Exemplar, answer: str, account: str) -> Verdict:
         """
         Raises:
-            EndpointError: where the judge cannot be asked at all.
+            EndpointError: if the judge cannot be asked at all.
         """
         prompt = self._rubric.render(row, answer)
         try:

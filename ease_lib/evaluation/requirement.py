@@ -38,7 +38,7 @@ class LoadedRequirement:
             outputs: accepted ones of the row.
 
         Raises:
-            DataError: where an own function fails on the answer.
+            DataError: if an own function fails on the answer.
         """
         return all(
             condition.holds(self.measures[condition.measure](answer, outputs))

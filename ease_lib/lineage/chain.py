@@ -359,7 +359,7 @@ def _head(uri: str, store: Store, run: str) -> Step:
 
 
 def _latest_version(uri: str, store: Store, chain: Chain) -> str:
-    """The folder of the latest version below one of published prompts; empty where nothing is published.
+    """The folder of the latest version below one of published prompts; empty if nothing is published.
 
     Where latest.json is damaged or gone, the newest version stands for it, and the chain has a gap.
     """

@@ -28,7 +28,7 @@ class Difference:
 
     Args:
         changes: lines `name: before → after` by kind: data, parameters, code, models.
-        scores: what the runs found, by name, of each; None where a run ended before or the name is the other's alone.
+        scores: what the runs found, by name, of each; None if a run ended before or the name is the other's alone.
         prompts: the winning ones; None of a run that has none, or whose artifact is gone.
         texts: what of these may be a row of the data.
         conclusion: the first stage whose results differ, and why.

@@ -43,7 +43,7 @@ class RunEntry:
         kind: `RUN` or `COMPARISON`.
         started: ISO 8601; empty of a comparison, whose table does not say it.
         test, expected: scores of the winner; of a comparison means over its runs.
-        gain: points over random exemplars, in [-1, 1], and its 95 % interval; empty where nothing was compared.
+        gain: points over random exemplars, in [-1, 1], and its 95 % interval; empty if nothing was compared.
         cost_usd: 0 without prices.
         page: where its page lies; empty until there is one, and where it is gone.
         reason: why it failed.

@@ -217,7 +217,7 @@ def parsed(noun: str, name: str, text: str) -> Parts:
         noun, name: of the file and of the entry, for messages.
 
     Raises:
-        ConfigError: where braces are unpaired, or hold more than a name.
+        ConfigError: if braces are unpaired, or hold more than a name.
     """
     return split_fields(text, f"{noun}: {name}", "a field's name, like {input}")
 

@@ -166,7 +166,7 @@ class ScoreDifference:
         interval: of the mean, 95 % together with those of the other methods (Student's t, Bonferroni); None of so few
             pairs as can show nothing by the exact test, which assumes less.
         p: of the exact test, corrected for the number of methods.
-        needed: about how many pairs would show a difference of this size in four of five comparisons; None where it is
+        needed: about how many pairs would show a difference of this size in four of five comparisons; None if it is
             shown already, and where two pairs that differ are not there to judge by.
         requests: the other's, as a share of the method's.
     """
@@ -248,7 +248,7 @@ def pairs_needed(mean: float, deviation: float, methods: int) -> int | None:
 def headline(found: Sequence[ScoreDifference]) -> str:
     """Sentence that names the method to take, which ones it beats beyond chance, and for which there is no evidence.
 
-    Empty where there is no other method.
+    Empty if there is no other method.
     """
     if not found:
         return ""

@@ -200,7 +200,7 @@ def _of_file(path: str) -> Figures:
 def _check_columns(path: str, columns: Sequence[str]) -> None:
     """
     Raises:
-        ConfigError: where a column is there twice, or looks like one whose name is mistyped.
+        ConfigError: if a column is there twice, or looks like one whose name is mistyped.
     """
     read = {*COLUMNS, NOISE, SPLIT, ERROR}
     for column in columns:

@@ -144,7 +144,7 @@ def most_requests(run: Parameters) -> int:
 def check_cap(run: Parameters) -> None:
     """
     Raises:
-        ConfigError: where `max_llm_requests` is too small for any such run; with the least that may do.
+        ConfigError: if `max_llm_requests` is too small for any such run; with the least that may do.
     """
     cap, (searched, beside) = run.caps.max_llm_requests, least_requests(run)
     if 0 < cap < searched + beside:

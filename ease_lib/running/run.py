@@ -146,10 +146,10 @@ class Run:
     """Resources that the stages of a run receive.
 
     Args:
-        store: `store_uri`: journals, ledgers, schedules, vectors; None where nothing outlives the run.
+        store: `store_uri`: journals, ledgers, schedules, vectors; None if nothing outlives the run.
         records: the lineage root, or None.
         notes: of the current stage; before the first stage they are thrown away.
-        attempt: the record of the stage at work; None where none is written.
+        attempt: the record of the stage at work; None if none is written.
     """
 
     host: Host
@@ -258,7 +258,7 @@ def open_run(host: Host, store_uri: str, lineage_root: str, caller: Caller = Cal
     """A run in this process.
 
     Args:
-        store_uri, lineage_root: folders or s3://; empty where nothing of the run outlives it.
+        store_uri, lineage_root: folders or s3://; empty if nothing of the run outlives it.
     """
     store = host.store(store_uri)
     with ExitStack() as stack:

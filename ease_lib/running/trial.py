@@ -76,7 +76,7 @@ def ask(parameters: Parameters, question: TrialQuestion, run: Run, patience_seco
         patience_seconds: how long failures are tried again.
 
     Raises:
-        EndpointError, ConfigError: where the run's prompts would not be answered.
+        EndpointError, ConfigError: if the run's prompts would not be answered.
     """
     endpoint = parameters.endpoint
     patient = with_patience(endpoint, patience_seconds)

@@ -161,7 +161,7 @@ def order_report(scores: Mapping[str, Sequence[float | None]], sequence_variance
         sequence_variance: of the true scores of the sequences that the search tried.
 
     Returns:
-        `winner`, `by_similarity` (None where it is the winner's own order), mean, worst and best score of the
+        `winner`, `by_similarity` (None if it is the winner's own order), mean, worst and best score of the
         permutations; `deviation`, the standard deviation of their true scores (chance removed); `share` of the variance
         between sequences, up to 1.
     """

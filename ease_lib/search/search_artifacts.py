@@ -81,7 +81,7 @@ def search_summary(
     """Cost, time and stop reason of the search, under `SEARCH_SUMMARY` but for the stage's own parameters.
 
     Args:
-        labels: what the validation rows say of the pool's; None where nothing can be said.
+        labels: what the validation rows say of the pool's; None if nothing can be said.
         selection: what the method asked besides its evaluations, while it searched.
         orders: what the order report asked after that.
         planned: what search and test set were expected to cost at most.

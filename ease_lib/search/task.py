@@ -48,9 +48,9 @@ class ScoringIdentity:
     """Everything that decides an answer's score; part of the keys of a search and of its memory.
 
     Args:
-        judge: None where no LLM judges.
+        judge: None if no LLM judges.
         metric: name, and SHA-256 of its file or rubric.
-        requirement: what answers must keep, as the data's summary has it; empty where nothing is required.
+        requirement: what answers must keep, as the data's summary has it; empty if nothing is required.
         failures: what becomes of rows that the endpoint refuses (`llm_failures`).
     """
 

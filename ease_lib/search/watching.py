@@ -40,13 +40,13 @@ class Watched:
 
     Args:
         name: of its journal.
-        planned: answers in all; None where the method's journal does not say it.
+        planned: answers in all; None if the method's journal does not say it.
         under_way: sequences that were proposed and are not evaluated yet, with the number of their rows.
         retries: requests that failed and were tried again.
         refused: answers that the endpoint refused to give.
         tokens: of prompts and answers.
         left_seconds: at the pace of the last evaluations.
-        last_answer: ISO 8601; empty where no answer has a time.
+        last_answer: ISO 8601; empty if no answer has a time.
         records: of which `history` is made.
     """
 

@@ -69,7 +69,7 @@ def _check_caps(parameters: Parameters) -> None:
 
 
 def _as_time(text: str) -> str:
-    """A time as Kubeflow fills it in; empty where its placeholder was left as it is."""
+    """A time as Kubeflow fills it in; empty if its placeholder was left as it is."""
     try:
         return datetime.fromisoformat(text).isoformat()
     except ValueError:

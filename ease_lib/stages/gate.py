@@ -59,8 +59,8 @@ class _Compared:
 
     Args:
         latest: its name; empty if there is none, or it cannot be read.
-        refusal: why the new prompt is not better than that; empty where it is.
-        measured: what `improvement.compared` gives; empty where nothing was measured.
+        refusal: why the new prompt is not better than that; empty if it is.
+        measured: what `improvement.compared` gives; empty if nothing was measured.
         usage: what the published prompt's answers cost, with how many of them are new.
     """
 

@@ -128,7 +128,7 @@ def with_shares(cells: Sequence[Cell]) -> Sequence[Cell]:
     could not be compared.
 
     Raises:
-        ConfigError: where a share leaves a cell no search, with the least cap that would do.
+        ConfigError: if a share leaves a cell no search, with the least cap that would do.
     """
     caps = [parse_parameters(cell.parameters).caps for cell in cells]
     requests, dollars = min(each.max_llm_requests for each in caps), min(each.max_cost_usd for each in caps)

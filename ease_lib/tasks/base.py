@@ -50,7 +50,7 @@ class Exemplar:
     """One input with its accepted outputs; the first is the one shown in a prompt.
 
     `is_noisy` says whether the shown output was corrupted (None: unknown). Reports read it, optimizers never do.
-    `origin` is where the row is in the data, as who owns it counts: `tickets.csv, line 3`; empty where it was made.
+    `origin` is where the row is in the data, as who owns it counts: `tickets.csv, line 3`; empty if it was made.
     """
 
     exemplar_id: int

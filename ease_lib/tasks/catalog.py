@@ -280,7 +280,7 @@ def least_sizes(config: TaskConfig) -> tuple[int, int]:
     """Minimum numbers of rows in validation and test set, from the parameters and the included data alone.
 
     Raises:
-        ConfigError, DataError: where the rows that are shipped are too few.
+        ConfigError, DataError: if the rows that are shipped are too few.
     """
     if config.task == "customer_feedback":
         source = without_rows(customer_feedback(), config.exclude_rows)

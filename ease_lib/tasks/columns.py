@@ -21,7 +21,7 @@ from ease_lib.tasks.missing import is_missing
 from ease_lib.tasks.places import Record
 
 Parts = tuple[tuple[str, str | None], ...]
-"""Pairs of text and the column that follows it; None where no column does."""
+"""Pairs of text and the column that follows it; None if no column does."""
 NO_RECORD: Mapping[Any, Any] = MappingProxyType({})
 
 
@@ -184,7 +184,7 @@ def split_fields(text: str, where: str, field_is: str, never: Collection[str] = 
         never: characters that no name has.
 
     Raises:
-        ConfigError: where braces are unpaired, or hold more than a name.
+        ConfigError: if braces are unpaired, or hold more than a name.
     """
     try:
         parts = list(string.Formatter().parse(text))

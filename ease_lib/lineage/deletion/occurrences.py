@@ -203,7 +203,7 @@ def _contract_of(document: Any) -> str:
 
 
 def _json(content: bytes) -> Any:
-    """The value, or None where it is not JSON."""
+    """The value, or None if it is not JSON."""
     if content[:1] in (b"{", b"["):
         with suppress(ValueError, RecursionError):
             return json.loads(content)

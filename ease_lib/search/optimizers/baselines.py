@@ -82,7 +82,7 @@ class Evolution(BestOfN):
 class Influence(BestOfN):
     """Influence: how much better sequences score with an exemplar than without it (Nguyen & Wong, 2023).
 
-        I(e) = mean score of the sequences with e - mean score of those without,   0 where one of the two is empty
+        I(e) = mean score of the sequences with e - mean score of those without,   0 if one of the two is empty
 
     All evaluations but the last are random sequences; the last one is the k most influential exemplars, in ascending
     order, so that the best is next to the query. The authors' code evaluates that one beyond the budget, and

@@ -40,7 +40,7 @@ class Observation:
     """A candidate and its score in [0, 1], the mean over `validation_rows` rows.
 
     `failed_rows`: rows that the endpoint refused; they are among the `validation_rows` only where they count as wrong.
-    `rows`: positions of those that were asked, in order, and `scores`: of each, None where it was refused and left out.
+    `rows`: positions of those that were asked, in order, and `scores`: of each, None if it was refused and left out.
     """
 
     candidate: Candidate
