@@ -26,7 +26,7 @@ def parsed(kind: type[T], content: bytes | str | None, *, extra: bool = True) ->
     No text is taken for a number, nor a boolean for one.
 
     Args:
-        content: None as an empty one, which is no document.
+        content: None as an empty one, which is not a document.
         extra: whether there may be fields that the type does not have; they are left out.
 
     Raises:

@@ -171,7 +171,7 @@ class GarbledAnswer(EndpointError):
 
 
 class FailedAnswer(EndpointError):
-    """An answer that did not come to its end: an aborted one, or one that ended for a reason that is no end."""
+    """An answer that did not come to its end: an aborted one, or one that ended for a reason that is not an end."""
 
     retryable = True
     may_be_of_prompt = True

@@ -45,7 +45,7 @@ def endpoint_key(url: str, variable: str) -> str:
 def header_value(variable: str) -> str:
     """Return the value of a header from this environment variable; empty if it is not set.
 
-    Blanks around it are no part of it: a key read from a file ends with a line's end, which no header may hold.
+    Blanks around it are not part of it: a key read from a file ends with a line's end, which no header may hold.
 
     Raises:
         ConfigError: on a character that no header can hold.

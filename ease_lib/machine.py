@@ -26,7 +26,7 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 COLLECTION_THRESHOLDS = (50_000, 20, 20)
 """Thresholds of the garbage collector; Python's defaults are (700, 10, 10). About 10 MB of garbage may wait."""
 SAFE_PATH = {"PYTHONSAFEPATH": "1"}
-"""Keeps Python from taking modules from the working folder: a user's `html.py` is no part of our program."""
+"""Keeps Python from taking modules from the working folder: a user's `html.py` is not part of our program."""
 
 
 def resolve_device(device: str) -> str:

@@ -92,7 +92,7 @@ def _loaded(place: str, source: bytes) -> Any:
 def source_of(function: Callable[..., Any]) -> bytes:
     """Source of the file or notebook cell that defines a function; it distinguishes functions of the same name.
 
-    Values that it is closed over or that a `partial` binds are no part of it.
+    Values that it is closed over or that a `partial` binds are not part of it.
 
     Raises:
         ConfigError: when it has no Python source: it was typed at a prompt, or is compiled.
@@ -114,7 +114,7 @@ def source_of(function: Callable[..., Any]) -> bytes:
 def note_what_was_given(error: Exception, name: str, given: object) -> None:
     """Reduce the traceback of an exception to the function's own frames, and add a note of its arguments.
 
-    A note is shown with the traceback, and is no part of messages: they are recorded, and rows are in no record.
+    A note is shown with the traceback, and is not part of messages: they are recorded, and rows are in no record.
     """
     trace = error.__traceback__
     while trace and trace.tb_next and str(trace.tb_frame.f_globals.get("__name__")).split(".")[0] in NOT_ITS_OWN:

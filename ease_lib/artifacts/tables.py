@@ -153,7 +153,7 @@ def table_of(content: bytes) -> pa.Table:
     ended in the middle of it, and aborts the process ("terminate called without an active exception").
 
     Raises:
-        pa.ArrowException, OSError: when it is no such file.
+        pa.ArrowException, OSError: when it is not such a file.
     """
     memory = pa.BufferOutputStream()
     memory.write(content)

@@ -35,8 +35,8 @@ class Budget:
     and a store that answers slowly would keep the endpoint waiting.
 
     Args:
-        requests: LLM requests at most, failed ones that were retried included; 0 is no cap.
-        cost_usd: at `prices`, USD for a million tokens, as `Usage.cost_usd` takes them; 0 is no cap.
+        requests: LLM requests at most, failed ones that were retried included; 0 means no cap.
+        cost_usd: at `prices`, USD for a million tokens, as `Usage.cost_usd` takes them; 0 means no cap.
         store: where the ledger lies, or None for one that is not shared.
     """
 

@@ -7,8 +7,8 @@ tries again, `CachingClient` (`cache.py`) asks nothing twice; each wraps the one
 A failure is an `EndpointError` of a kind (`ease_lib.errors`); it never becomes an answer. An answer without text counts
 as missing with the chat API, whose models always say something; a raw completion may well stop at once, and then says
 nothing on purpose. What a model thinks before its answer, in `reasoning_content` or between `<think>` and `</think>`,
-is no part of it. After the first answer without text the prompt is asked again, the second is a failure of that prompt;
-both are paid for.
+is not part of it. After the first answer without text the prompt is asked again, the second is a failure of that
+prompt; both are paid for.
 
 A parameter that an endpoint refuses by its name (a reasoning model takes no `temperature`, or only 1; OpenAI's newer
 ones no `max_tokens`) is left out from then on: what was drawn without it is another answer, so `left_out` is part of

@@ -103,7 +103,7 @@ class _Called:
 
 
 class FunctionClient:
-    """Answers by calling a function; tokens are estimated, and no parameter is refused. A text of blanks is no answer.
+    """Answers by calling a function; tokens are estimated, and no parameter is refused. Blank text is not an answer.
 
     A coroutine function is awaited. Another is called in threads, as many at once as requests may be in flight.
 
@@ -248,7 +248,7 @@ def _number(field: str, value: object, name: str, *, most: float = math.inf, who
 def _checked_answer(answer: object, name: str) -> str:
     """
     Raises:
-        EndpointError: if it is no text.
+        EndpointError: if it is not text.
     """
     if not isinstance(answer, str):
         raise errors.EndpointError(f"{name} returned an answer that is {type(answer).__name__}; return its text")

@@ -178,7 +178,7 @@ def proxy_of(scheme: str, host: str) -> Proxy | None:
     leads to this machine itself.
 
     Raises:
-        ConfigError: for what is no URL, and one that speaks SOCKS, which the HTTP libraries do not without further
+        ConfigError: for what is not a URL, and one that speaks SOCKS, which the HTTP libraries do not without further
             packages.
     """
     proxies = urllib.request.getproxies()

@@ -158,7 +158,7 @@ def checked_values(values: Mapping[str, object]) -> dict[str, object]:
     """Checked parameters for a component of any author, with the place of its records.
 
     Raises:
-        ConfigError: on names that are no parameters.
+        ConfigError: on names that are not parameters.
     """
     known = {**declared_parameters(), **declared_parameters(_OnlyShard)}
     problems = [_unknown(name, known) for name in values if name not in known]

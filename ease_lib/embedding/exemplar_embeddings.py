@@ -18,7 +18,7 @@ class ExemplarEmbeddings:
     """The vectors of a run, rows in the order of pool, validation set and instructions, unit length.
 
     `instructions` has no rows when there is only the empty one, `pool_inputs` and `validation_inputs` have none where
-    outputs are no classes.
+    outputs are not classes.
     """
 
     embedder: str

@@ -96,7 +96,7 @@ class Evaluator:
         judge: reads the answers.
         judge_scores: its score is the answer's in place of the metric's, which then only tells whether answers fit any
             row; else the requirement alone needs it.
-        most_zeros: answers that may all score 0 and fit no other row either; 0 is no limit.
+        most_zeros: answers that may all score 0 and fit no other row either; 0 means no limit.
         on_row: called when a row is done with, whatever came of it.
     """
 

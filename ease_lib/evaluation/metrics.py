@@ -369,7 +369,7 @@ def final_json(text: str, kind: tuple[type, ...] = ()) -> tuple[Any] | None:
 
 
 def _kind(value: Any) -> tuple[type, ...]:
-    """The type of a value, and of a list the type of its first item: `[3]` in prose is no list of texts."""
+    """The type of a value, and of a list the type of its first item: `[3]` in prose is not a list of texts."""
     first = value[:1] if isinstance(value, list) else []
     return (type(value), *(float if type(item) is int else type(item) for item in first))
 
@@ -406,7 +406,7 @@ def _wanted(output: str) -> Any:
     """Value of an output, which must not be changed.
 
     Raises:
-        DataError: on an output that is no JSON, or too deep.
+        DataError: on an output that is not JSON, or too deep.
     """
     try:
         value = json.loads(output)

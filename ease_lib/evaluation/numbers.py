@@ -1,9 +1,9 @@
 """The number that an answer ends with, read as a whole.
 
 A run of digits and separators is one thing: digits grouped as somewhere in the world (1,234.5, 1.234,5, 1 234, 1'234,
-12,34,567, 1,2345,6789, ۱٬۲۳۴٫۵), with its word of size (1.2 million, 3 lakh, $5m, 10k) and its percent sign. What is no
-single number (a date, a time, a ratio, a range, a version, a telephone number, digits grouped as nowhere) is compared
-as a whole, and none of its parts is a number.
+12,34,567, 1,2345,6789, ۱٬۲۳۴٫۵), with its word of size (1.2 million, 3 lakh, $5m, 10k) and its percent sign. What is
+not a single number (a date, a time, a ratio, a range, a version, a telephone number, digits grouped as nowhere) is
+compared as a whole, and none of its parts is a number.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ease_lib.prompts.messages import without_reasoning
 KEPT_TEXTS = 1024
 """Size of the cache of numbers in texts, since outputs and answers are read again and again."""
 Quantity = Fraction | tuple[object, ...]
-"""A number; or the parts of what is no single number, which are equal only as a whole."""
+"""A number; or the parts of what is not a single number, which are equal only as a whole."""
 
 
 class Percentage(Fraction):

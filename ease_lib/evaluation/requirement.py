@@ -102,7 +102,7 @@ def _json(answer: str, outputs: Sequence[str]) -> float:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON, though Python writes it")
+    raise ValueError(f"{constant} is not JSON, though Python writes it")
 
 
 def _said(answer: str) -> str:

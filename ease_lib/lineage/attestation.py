@@ -159,7 +159,7 @@ def signer(*, is_needed: bool = False) -> Signer | None:
     """The key in the environment, or in a file that it names; None without one.
 
     Raises:
-        ConfigError: when that is no private key that signs here, or missing though `publish_signed` asks for it.
+        ConfigError: when that is not a private key that signs here, or missing though `publish_signed` asks for it.
     """
     try:
         pem, where = keys.signing_key()

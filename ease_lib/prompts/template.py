@@ -68,7 +68,7 @@ class PromptTemplate:
             ConfigError: naming the entry.
         """
         given = dict(BY_TURNS if document.get("exemplars") == "turns" else {})
-        given |= {str(name): value for name, value in document.items()}  # `on` and `1` are no texts in YAML
+        given |= {str(name): value for name, value in document.items()}  # `on` and `1` are not texts in YAML
         stop = given.get("stop") or ()
         try:
             template = restored(cls, {**given, "stop": [stop] if isinstance(stop, str) else stop})

@@ -106,7 +106,7 @@ def _given(row: Mapping[str, Any], named: Mapping[str, str], score: Metric) -> s
 
 
 def fields_of(answers: Predictions) -> list[tuple[str, int, int]]:
-    """Fields of JSON outputs: name, how often it is right, of how many; empty if outputs are no objects."""
+    """Fields of JSON outputs: name, how often it is right, of how many; empty if outputs are not objects."""
     right: Counter[str] = Counter()
     asked: Counter[str] = Counter()
     try:

@@ -217,5 +217,5 @@ def _number(text: str, at: str, name: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 1:
-        raise ConfigError(f"{at}: {name}={text or '(empty)'} is no number from 0 to 1; write 73.3 % as 0.733")
+        raise ConfigError(f"{at}: {name}={text or '(empty)'} is not a number from 0 to 1; write 73.3 % as 0.733")
     return value

@@ -23,7 +23,7 @@ class Bar:
     """Shows the stage and, for the search, answers, incumbent, cost and time left.
 
     Args:
-        file: where it is drawn; nowhere if that is no terminal, but for a notebook.
+        file: where it is drawn; nowhere if that is not a terminal, but for a notebook.
     """
 
     def __init__(self, file: TextIO | None = None) -> None:

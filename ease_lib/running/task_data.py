@@ -151,7 +151,7 @@ def files_apart(task: TaskConfig, sources: Sources) -> dict[str, DataFile]:
     """Files named for one split alone, by split.
 
     Raises:
-        ConfigError: on what is no single table.
+        ConfigError: on what is not a single table.
         StoreError: on a file that is not there.
     """
     found: dict[str, DataFile] = {}
@@ -170,7 +170,7 @@ def task_files(task_uri: str, sources: Sources) -> tuple[Store, list[str]]:
     """The folder of the task's data, and the one file in it when `task_uri` names a file; else no names.
 
     Raises:
-        DataError: on a file that is no table.
+        DataError: on a file that is not a table.
     """
     is_table = task_uri.lower().endswith(TABLE_NAMES)
     if not is_table and task_uri and Path(task_uri).is_file():

@@ -19,8 +19,9 @@ embeddings do not tell the labels apart the list is empty.
 
 So half are found where a third are wrong, not where a sixth are: few in so many have to be much surer. The labels of AG
 News are themselves ambiguous in one of ten, and SST-5's five grades cannot be told by these embeddings. The search's
-own answers are no evidence here: where labels are learnt from what is most similar, one wrong exemplar of five lowers a
-score by less than the search can see (`python -m tests.benchmarks.harmful_exemplars`: no exemplar of the shipped task).
+own answers are not evidence here: where labels are learnt from what is most similar, one wrong exemplar of five lowers
+a score by less than the search can see (`python -m tests.benchmarks.harmful_exemplars`: no exemplar of the shipped
+task).
 
 Holds where pool and validation set were drawn alike and outputs are classes. Nothing is asked for it.
 """

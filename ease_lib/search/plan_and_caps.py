@@ -36,7 +36,7 @@ class Plan:
         chooses_rows: whether the method does, of every evaluation.
         answers: that such a search plans for.
         budget: of the run.
-        max_seconds: duration of the search at most, over all attempts; 0 is no cap.
+        max_seconds: duration of the search at most, over all attempts; 0 means no cap.
         evaluation: about what one evaluation costs, `requests` at most (of a method that chooses rows: a row); once
             something is spent, that tells better what a request costs.
         answer_requests: requests of one answer: 2 where a judge scores it.

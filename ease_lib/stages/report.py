@@ -137,7 +137,7 @@ def _request(prompt: str, best: Mapping[str, Any]) -> dict[str, Any]:
 def _forms(prompt: str, best: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, str]:
     """The prompt in the forms for programs, by file name.
 
-    There is no command for an endpoint that is no URL, or that needs a query or headers, which are not for a page.
+    There is no command for an endpoint that is not a URL, or that needs a query or headers, which are not for a page.
     """
     if isinstance(prompt, Handed):
         return {"JSON": as_json(prompt.given[0])}

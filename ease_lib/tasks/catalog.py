@@ -99,7 +99,7 @@ def _accepted(value: Any) -> list[str]:
 def _with_own_outputs(data: TaskData, column: str) -> TaskData:
     """Write the output of each renamed or corrupted exemplar into its column too, since a program reads that column.
 
-    An output of another row is there what it is in that one: a number is no text.
+    An output of another row is there what it is in that one: a number is not text.
     """
     known = {
         text: value
@@ -138,7 +138,7 @@ def without_rows(source: TaskSource, excluded: str) -> TaskSource:
     """The source without the rows whose inputs have these hashes, comma-separated, and rows with equal inputs.
 
     Raises:
-        ConfigError: on something that is no hash.
+        ConfigError: on something that is not a hash.
     """
     hashes = {entry.strip() for entry in excluded.split(",") if entry.strip()}
     wrong = sorted(entry for entry in hashes if not re.fullmatch("[0-9a-f]{64}", entry))

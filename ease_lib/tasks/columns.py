@@ -30,7 +30,7 @@ class Columns:
     """Mapping from the columns of a record to the input and the output of a row.
 
     An output that is one column and nothing else may hold a list: its items are the accepted outputs, or with
-    `keeps_lists` it is one output, as JSON (a text that is no JSON list is a list of itself). Any other list becomes
+    `keeps_lists` it is one output, as JSON (a text that is not a JSON list is a list of itself). Any other list becomes
     its items, a line each. A CSV file without a header names its columns 1, 2, 3, ...
 
     Args:
@@ -266,7 +266,7 @@ def cell_text(value: Any) -> str:
     if isinstance(value, dict):
         return json_text(value)
     if isinstance(value, bytes):
-        return value.decode(errors="surrogateescape")  # what is no text is refused as half a character
+        return value.decode(errors="surrogateescape")  # what is not text is refused as half a character
     return "\n".join(map(cell_text, value)) if isinstance(value, list) else str(value)
 
 

@@ -5,7 +5,7 @@ where that cannot be, as people write it (a blank is between the delimiter and t
 (a backslash is before it); and where tabs or bars separate the cells, as databases do that quote nothing. Only the
 first reading under which the whole file holds together counts.
 
-A line of which nothing is seen, and empty cells behind the last column, hold nothing, and are no record and no cell.
+A line of which nothing is seen, and empty cells behind the last column, hold nothing, and are neither record nor cell.
 """
 
 from __future__ import annotations

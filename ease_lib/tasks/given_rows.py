@@ -16,7 +16,7 @@ def write_rows(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
     """Write rows, each a mapping of columns.
 
     Raises:
-        DataError: when a row is no mapping, or a column's name no text.
+        DataError: when a row is not a mapping, or a column's name not text.
     """
     with path.open("w", encoding="utf-8") as file:
         for number, row in enumerate(rows):
@@ -27,7 +27,7 @@ def write_rows(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
                 )
             try:
                 file.write(json.dumps(dict(row), default=_as_json) + "\n")
-            except TypeError as error:  # a key that is no text
+            except TypeError as error:  # a key that is not text
                 raise DataError(f"row {number}: {error}; give columns names that are text") from error
 
 
@@ -36,7 +36,7 @@ def _as_json(value: object) -> object:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, bytes):
-        return value.decode(errors="surrogateescape")  # what is no text is refused as half a character
+        return value.decode(errors="surrogateescape")  # what is not text is refused as half a character
     if isinstance(value, set | frozenset):
         return sorted(value, key=str)
     plain = plain_value(value)

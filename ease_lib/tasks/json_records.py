@@ -40,7 +40,7 @@ def json_records(name: str, text: IO[str], wanted: Sequence[str], remedy: str, n
         notices: takes what people should know.
 
     Raises:
-        DataError: if it is no JSON, or no records.
+        DataError: if it is not JSON, or no records.
     """
     blank, first = _first_line(text)
     if first.startswith("{") and not first.endswith("\n"):

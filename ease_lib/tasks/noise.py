@@ -1,7 +1,7 @@
 """Corrupt the outputs of a share of the pool, on purpose (paper, Sec. on noisy exemplars).
 
 An injected output is wrong by the task's own metric: another order of the right words, or another rationale with the
-right number, is no noise. Difference from the published files: every row that is claimed to change does change. Those
+right number, is not noise. Difference from the published files: every row that is claimed to change does change. Those
 draw swapped labels with replacement, so that "10 %" changes 6 % of the AG News labels.
 """
 

@@ -81,7 +81,7 @@ def _workbook(name: str, content: IO[bytes], *, is_streamed: bool = True) -> Any
     import openpyxl  # takes 0.2 s, and few tables are spreadsheets
 
     try:
-        with warnings.catch_warnings(action="ignore"):  # on styles and other things that are no values
+        with warnings.catch_warnings(action="ignore"):  # on styles and other things that are not values
             return openpyxl.load_workbook(content, read_only=is_streamed, data_only=is_streamed)
     except Exception as error:  # its parser raises many unrelated kinds
         raise DataError(
@@ -95,7 +95,7 @@ class _Gaps:
     Args:
         content: of the file, of which the formulas and the merged cells are read when the first gap is met.
         names: of the columns, in their order.
-        is_stale: the program that wrote the file left calculating to the next one: 0 is no value of a formula then.
+        is_stale: the program that wrote the file left calculating to the next one: 0 is not a value of a formula then.
     """
 
     def __init__(

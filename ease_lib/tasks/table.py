@@ -145,7 +145,7 @@ class _Table:
         """Sort key of the cell.
 
         Raises:
-            DataError: when it is no date or number, or not what the first one is.
+            DataError: when it is not a date or number, or not what the first one is.
         """
         read = moment_of(value)
         if read is None:

@@ -48,7 +48,7 @@ class Components:
     Args:
         k: longest sequence.
         pool: (n, d) embeddings of the exemplars; d = 0 if there are none.
-        labels: (n,) class of each exemplar's output; None if outputs are no classes.
+        labels: (n,) class of each exemplar's output; None if outputs are not classes.
         instructions: how many there are.
         left_out: components that are not used.
     """

@@ -1,4 +1,4 @@
-"""Every library's way to say that there is no value, and values that look like it and are not."""
+"""Every library's way to mark a missing value, and values that look like it and are not."""
 
 from decimal import Decimal
 
