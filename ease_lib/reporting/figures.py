@@ -116,7 +116,7 @@ class Figures:
             said = f"In brackets: what was published ({self.origin}), with the LLM and the parameters used there."
             if any(each.error is not None for each in of_split.values()):
                 said += (
-                    f" ≠ marks one of our scores that differs by more than {100 * SMALLEST:.0f} points and by more than "
+                    f" ≠ marks one of our scores that differs by more than {100 * SMALLEST:.0f} points and more than "
                     f"{ERRORS:.0f} standard errors of the difference; both errors must be known."
                 )
         if not unused or (said and ARXIV in self.origin):  # of tables one takes what one likes
