@@ -246,7 +246,7 @@ def pairs_needed(mean: float, deviation: float, methods: int) -> int | None:
 
 
 def headline(found: Sequence[ScoreDifference]) -> str:
-    """Sentence that names the method to take, which ones it beats beyond chance, and for which there is no evidence.
+    """Sentence that names the method to take, the ones it beats beyond chance, and the ones for which that is not shown.
 
     Empty if there is no other method.
     """
@@ -256,13 +256,13 @@ def headline(found: Sequence[ScoreDifference]) -> str:
     beaten = [each for each in found if each.is_shown]
     ahead = [each for each in found if each.is_reversed]
     level = [each for each in found if not (each.is_shown or each.is_reversed)]
-    against = f"no evidence against {_listed(level)}" if level else ""
+    not_shown = f"not shown to be better than {_listed(level)}" if level else ""
     behind = f"on the tasks that both have it is behind {_listed(ahead)}" if ahead else ""
     if beaten:
-        return f"Take {first}: better than {'; '.join(filter(None, (_listed(beaten), against, behind)))}."
+        return f"Take {first}: better than {'; '.join(filter(None, (_listed(beaten), not_shown, behind)))}."
     highest = "no mean is higher than that of" if found[0].mean == 0 else "the highest mean is that of"
-    there_is = f"there is {against}" if against else ""
-    return f"No method is significantly better: {highest} {first}; {'; '.join(filter(None, (there_is, behind)))}."
+    it_is = f"it is {not_shown}" if not_shown else ""
+    return f"No method is significantly better: {highest} {first}; {'; '.join(filter(None, (it_is, behind)))}."
 
 
 def _listed(found: Sequence[ScoreDifference]) -> str:

@@ -286,7 +286,7 @@ def test_the_sentence_names_who_is_beaten_and_against_whom_there_is_no_evidence(
     near = [score - 0.002 * (repeat % 2) for repeat, score in enumerate(a)]
     found = cells(b=b, a=a, near=near)
     assert sentence(found, "b", "a", "near") == (
-        "Take a: better than b (+30.0 ± 0.0 points); no evidence against near (+0.1 ± 0.0 points)."
+        "Take a: better than b (+30.0 ± 0.0 points); not shown to be better than near (+0.1 ± 0.0 points)."
     )
     assert "Take a: better than b" in render_comparison_page(found)
     assert "**Take a: better than b" in render_markdown(found)
