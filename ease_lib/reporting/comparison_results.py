@@ -246,7 +246,7 @@ def pairs_needed(mean: float, deviation: float, methods: int) -> int | None:
 
 
 def headline(found: Sequence[ScoreDifference]) -> str:
-    """Sentence that names the method to take, the ones it beats beyond chance, and the ones for which that is not shown.
+    """Sentence that names the method to take, those it beats beyond chance, and those for which that is not shown.
 
     Empty if there is no other method.
     """
