@@ -408,7 +408,7 @@ class OpenAIClient:
         return f"""set another value by --{extra.replace("_", "-")} '{{"{named}": VALUE}}'""" if named else ""
 
     def _pay_within(self, answer: Any, failure: errors.EndpointError) -> None:
-        """The error of an answer, with the cost that the answer reports."""
+        """Add to a failure the cost that the answer with the error reports."""
         try:
             failure.prompt_tokens, failure.completion_tokens = counted_tokens(answer["usage"])
         except (LookupError, TypeError):

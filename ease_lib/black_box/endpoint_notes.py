@@ -88,7 +88,7 @@ class EndpointKnowledge:
         return replace(self, current=current, earlier=tuple(others))
 
     def with_changed(self, changed: Generation) -> EndpointKnowledge:
-        """Keep the current generation."""
+        """Knowledge with this generation changed or added; the current generation stays current."""
         if changed.answers == self.current.answers:
             return replace(self, current=changed)
         others = tuple(each for each in self.earlier if each.answers != changed.answers)

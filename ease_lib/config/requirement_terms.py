@@ -33,7 +33,7 @@ class Condition:
     limit: float
 
     def holds(self, value: float) -> bool:
-        """Tolerance for the last digits, in which a mean of thirds differs from a third."""
+        """Whether a value meets the condition, up to its last digits: a mean of thirds differs from a third there."""
         return value >= self.limit - 1e-9 if self.is_least else value <= self.limit + 1e-9
 
 

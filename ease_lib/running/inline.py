@@ -95,7 +95,7 @@ class Workspace:
 
     @property
     def _done(self) -> Path:
-        """Digest of stages and their parameters."""
+        """File that notes which stages ran with which parameters."""
         return self.folder / "done.json"
 
     def perform(

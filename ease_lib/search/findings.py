@@ -197,7 +197,7 @@ def _between(table: NDArray[np.float64]) -> float:
 DRAWS = 200
 """Number of draws from the posterior."""
 LEAST_EFFECT = 0.01
-"""Loss of score, relative to the mean effect of the pool, from which on an exemplar counts as harmful."""
+"""Loss of score, below the mean effect of the tried exemplars, from which on an exemplar counts as harmful."""
 FALSE_SHARE = 0.1
 """Expected share of listed exemplars that are not harmful, by the model."""
 MOST_LISTED = 50

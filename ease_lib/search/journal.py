@@ -48,7 +48,7 @@ PROPOSED = "proposed"
 COPIED = "copy-"
 """Prefix of the name of an object with copies of many entries, which ends with their number."""
 WORTH_COPYING = 50
-"""Number of objects that are in no copy yet."""
+"""Number of objects without a copy from which on they are copied into one."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,8 +28,8 @@ logger = logging.getLogger("ease")
 def write_best_sequence(
     path: Path, outcome: Outcome, settings: OptimizerConfig, task: SearchTask, black_box: BlackBox
 ) -> None:
-    """The winning sequence with its texts, the range it was chosen from (`k`, of which the winner of `zero_shot` has
-    none, and `max_prompt_tokens`), and what its score was measured with."""
+    """Write the winning sequence with its texts, the range it was chosen from (`k`, of which the winner of `zero_shot`
+    has none, and `max_prompt_tokens`), and what its score was measured with."""
     chosen, summary = task.asked.exemplars(outcome.candidate.sequence), task.asked.summary
     document = {
         "task": summary["task"],

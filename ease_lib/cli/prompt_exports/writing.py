@@ -47,7 +47,7 @@ class Form:
 
 
 def write_export(result: Result, to: str, folder: Path) -> list[Path]:
-    """Write the files of one form; return their folder.
+    """Write the files of one form; return their paths.
 
     Raises:
         ConfigError: when the library cannot take this prompt.

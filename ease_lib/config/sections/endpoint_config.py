@@ -47,7 +47,7 @@ class EndpointConfig(Section):
     )
     llm_max_tokens: int = param(
         0,
-        "Maximum number of tokens in an answer; 0: 64, or twice the longest output of the pool if that is more.",
+        "Maximum number of tokens in an answer; 0: 64, or at least twice the longest output of the pool.",
         low=0,
         high=32_768,
     )

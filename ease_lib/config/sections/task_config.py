@@ -76,7 +76,7 @@ class TaskConfig(Section):
     )
     max_left_out: float = param(
         0.5,
-        "Stop if more than this share of a table's rows must be left out, for empty cells or unclosed quotes.",
+        "Stop if more than this share of a table's rows must be left out (empty cells, rows merged by a stray quote).",
         low=0,
         high=1,
         role="tolerance",
@@ -125,7 +125,7 @@ class TaskConfig(Section):
     )
     split_order: str = param(
         "drawn",
-        "How splits are made: drawn by seed with classes in proportion, or file: the first rows (as in the paper).",
+        "How splits are made: drawn by seed with classes in proportion, or file: in file order (as in the paper).",
         choices=("drawn", FILE_ORDER),
     )
     leaks: str = param(

@@ -548,6 +548,6 @@ def _sums(groups: Ints, values: Floats, size: int) -> Floats:
 
 
 def inverse_of_mean(squares: Floats) -> float:
-    """The variance, or 0 for a component that no prompt has, about which nothing can be learnt."""
+    """1 divided by the mean, or 0 for a component that no prompt has, about which nothing can be learnt."""
     mean = float(squares.mean())
     return 1 / mean if mean > LEAST_VARIANCE else 0.0
