@@ -279,7 +279,7 @@ class _Choice:
     def _random(self) -> Candidate | None:
         """A first look; the very first one without exemplars, if that is allowed.
 
-        Returns None for a prompt whose search rows were all answered in an earlier search.
+        Prompts whose search rows were all answered in an earlier search are skipped; None if no others are left.
         """
         if self._iteration == 0 and not self._problem.space.lengths.start and self._is_open((0, ())):
             return self._look((0, ()), None, "initial")
