@@ -6,13 +6,13 @@
         asked.score(iteration, observation, usage)   in any order, durable too
         asked.settle()                       tells the optimizer, in the order of asking
 
-Observations are told in the order of iterations, however the answers come, so a history does not depend on latency.
-With parallel = b up to b evaluations are under way, and the optimizer is asked for the next b / 2 as soon as all but
-the b / 2 before them are told: while it thinks, those keep the endpoint busy. Candidates that need no score (at random,
-of an initial design) are asked for further ahead, at any b, and are the same as one after another.
+Observations are told in the order of iterations, in whatever order the answers come, so a history does not depend on
+latency. With parallel = b, up to b evaluations are under way. The optimizer is asked for the next b / 2 as soon as all
+but the b / 2 before them are told, so those keep the endpoint busy while it computes. Candidates that need no score
+(random ones, an initial design) are asked for further ahead, for any b, and are the same as one after another.
 
-What the journal already holds is told without being asked or evaluated again, so a killed search continues as if it had
-never stopped, on whatever machine; of evaluations that were cut, only what is missing is asked.
+Entries of the journal are told without being asked or evaluated again, so a killed search continues as if it had never
+stopped, on any machine. Of evaluations that were interrupted, only the missing answers are asked.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ while budget and caps allow it and the incumbent is not perfect:
     record it, then tell the optimizer
 return the incumbent, or what the method recommends
 
-`ask_tell.py` says what may be asked and in which order it is told; here it is evaluated, until caps are reached.
+`ask_tell.py` decides what may be asked and in which order scores are told. This module evaluates, until caps are
+reached.
 """
 
 from __future__ import annotations
@@ -81,10 +82,10 @@ class Study:
     """A finished search.
 
     `records` are in the order of the history; `replayed` of them came from the journal, at no cost to this process.
-    `incumbents` says for each the score of what the search would have ended with: its best score until then; a method
-    that chooses rows is asked what it would recommend, a few times only. `stopped` says why it ended: one of the
-    reasons in `optimizers/problem.py`, or a cap as `name=value`. `unused` is what evaluations have cost that were under
-    way when it ended.
+    `incumbents` holds for each evaluation the score of the winner if the search had ended there: the best score so far,
+    or for a method that chooses rows its own recommendation, which it is asked for a few times only. `stopped` is the
+    reason of the end: one of those in `optimizers/problem.py`, or a cap as `name=value`. `unused` is the cost of
+    evaluations that were under way at the end.
     """
 
     history: History

@@ -1,30 +1,30 @@
 """Successive halving over single answers: `adaptive` (the default) and `halving`.
 
-Every sequence is asked a few validation rows first, and more of them only while it is among those that look best, so
-most requests go to the last contenders. With B requests and R validation rows, each without those for confirmation
-(below), and n0 rows for a first look, a part c = B / (1 + ln(R / n0)) goes to first looks at random sequences; after
-that
+Every sequence is first evaluated on a few validation rows, and on more of them only while it looks like one of the
+best, so most requests go to the last contenders. Let B be the number of requests and R the number of validation rows,
+both without those for confirmation (see below), and n0 the number of rows in a first look. Then c = B / (1 + ln(R /
+n0)) requests go to first looks at random sequences. After that, once t more requests are spent,
 
-    n(t) = n0 exp(t / c)            rows that are due once t requests more are spent
-    A(t) = c / n(t)                 contenders: the A best by posterior mean
+    n(t) = n0 exp(t / c)            is the number of rows that a contender should have
+    A(t) = c / n(t)                 is the number of contenders: the A best by posterior mean
 
-and the one whose posterior is the widest of them is asked rows that it was not asked yet, a quarter more than it was.
-That is successive halving (Karnin, Koren & Somekh, 2013) with a halving after every request, in which sequences that
-that were not tried compete by what is predicted of them. All estimates are posteriors of one model
-(`surrogate/answer_model.py`). The methods differ in what the model may see, and in who the challengers are:
+and the contender with the widest posterior is asked rows that are new to it, a quarter of the rows it has. This is
+successive halving (Karnin, Koren & Somekh, 2013) with a halving after every request, in which untried sequences compete
+by their predictions. All estimates are posteriors of one model (`surrogate/answer_model.py`). The two methods differ in
+the components that the model uses, and in their challengers:
 
-    adaptive   all components; in turns a local maximum of the posterior mean, climbed from the best sequence, and one
-               of a draw from the posterior (Thompson sampling), climbed from the draw's best, each second time.
-               Where the components explain nothing, their variances are estimated as next to nothing, and what is left
-               is `halving`
-    halving    no components; none
+    adaptive   uses all components. Every second proposal is a challenger: by turns a local maximum of the posterior
+               mean, climbed from the best sequence, and one of a draw from the posterior (Thompson sampling), climbed
+               from the draw's best. If the components explain nothing, their variances are estimated as almost zero,
+               and what remains is `halving`.
+    halving    uses no components and has no challengers
 
-A third of the rows is kept from all of that, and the last part of the requests is for confirmation: a few finalists,
-the best by then, are asked those rows, and others that are new to them. The winner is the one with the best posterior
-mean, or a shorter one within half a point of it. Its score on new rows is estimated from the confirmation alone, by a
-model of the finalists: all answers before were looked at to choose them, and the posterior of a model that is not quite
-right believes them too much. It is at least as uncertain as so many answers of the winner alone make it (Agresti &
-Coull, 1998): where all finalists answer the same few rows rightly, the model would see no luck in these rows.
+A third of the rows and the last part of the requests are held out for confirmation: a few finalists, the best so far,
+are asked these rows, and then other rows that are new to them. The winner is the finalist with the best posterior mean,
+or a shorter one within half a point of it. Its score on new rows is estimated from the confirmation alone, by a model
+of the finalists, because all earlier answers were used to select them, and the posterior of a slightly wrong model
+trusts these too much. The estimate is at least as uncertain as that many answers of the winner alone would be (Agresti
+& Coull, 1998), because the model would see no noise in rows that all finalists answer rightly.
 """
 
 from __future__ import annotations

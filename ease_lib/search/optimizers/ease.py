@@ -6,15 +6,15 @@
         (optional) pair them with instructions
         E_t = argmax over them of  m(h(E)) + nu * sigma(h(E))
 
-With instructions P, an iteration draws the empty one and r |P| others and pairs each with the q' / (1 + r |P|)
-sequences of smallest distance, so that q' prompts are compared whatever |P| is (paper, appendix; the authors' code
-compares ten times as many). With a range of lengths, each length keeps its share of q': a longer sequence is nearer to
-the validation set just for being longer.
+With instructions P, an iteration draws the empty one and r |P| others. It pairs each with the q' / (1 + r |P|)
+sequences of smallest distance, so that q' prompts are compared for any |P| (paper, appendix; the authors' code compares
+ten times as many). With a range of lengths, each length keeps its share of q', because a longer sequence is nearer to
+the validation set only for its length.
 
-Differences from the paper: a prompt already observed is not proposed again; several candidates can be asked for before
-their scores are told. Those pending count as observed for sigma, which needs no score, and not for m, so the candidates
-of a batch spread out (GP-BUCB: Desautels, Krause & Burdick, 2014).
-From the authors' code: see `search/candidates/optimal_transport.py` and `search/surrogate/neural_ucb.py`.
+Differences from the paper: an observed prompt is not proposed again, and several candidates can be asked for before
+their scores are known. Pending candidates count as observed for sigma, which needs no score, but not for m, so the
+candidates of a batch spread out (GP-BUCB: Desautels, Krause & Burdick, 2014). Differences from the authors' code are
+listed in `search/candidates/optimal_transport.py` and `search/surrogate/neural_ucb.py`.
 """
 
 from __future__ import annotations
@@ -39,15 +39,16 @@ class Ease:
 
     Args:
         initial_design: T_init, random sequences before the first training.
-        sampled_candidates: q, sequences drawn per iteration.
-        shortlist_size: q', those kept.
-        shortlist_by: `ot` keeps those with the smallest transport cost, `random` the first ones (ablation "NeuralUCB
-            alone"), `none` all q.
-        fixed_candidates: sequences sampled once for the whole search in the place of q anew (ablation); 0: anew.
+        sampled_candidates: q, number of sequences drawn per iteration.
+        shortlist_size: q', number of sequences kept.
+        shortlist_by: `ot` keeps the sequences with the smallest transport cost, `random` the first ones (ablation
+            "NeuralUCB alone"), `none` all q.
+        fixed_candidates: number of sequences sampled once for the whole search (ablation); 0 samples q in each
+            iteration.
         nu: exploration weight.
         ridge: lambda of NeuralUCB and of the weight decay.
-        instruction_share: r, the part of the instructions that an iteration draws.
-        training_steps: of each training of the network.
+        instruction_share: r, share of the instructions drawn in an iteration.
+        training_steps: number of steps in each training of the network.
     """
 
     one_threaded = True

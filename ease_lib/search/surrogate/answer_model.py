@@ -2,19 +2,17 @@
 
     y(E, x) = level + r(x) + f(E) + noise            f: sum of components (`components.py`), r(x): how easy the row is
 
-The paper's surrogate learns the mean of an evaluation. Here every answer counts for itself, so evaluations may be of
-different rows and of few of them, and what makes rows easy or hard is told apart from what makes sequences good. f is a
-Gaussian process whose kernel is a sum of linear ones, a variance component each. Their variances, those of rows and of
-the noise are estimated by maximising the marginal likelihood (the MM algorithm of Zhou, Hu, Qiao & Sun, 2019,
-J. Comput. Graph. Stat. 28(2), for the components of f, EM for the two others), so the data say which of them matter:
-where sequences differ by chance alone all of it becomes `own`, and the posterior is that of a mean shrunk to the
-population's.
+The paper's surrogate learns the mean of an evaluation. Here every answer counts by itself, so evaluations may use
+different rows and few of them, and the difficulty of rows is separated from the quality of sequences. f is a Gaussian
+process whose kernel is a sum of linear kernels with one variance each. These variances, and those of rows and noise,
+maximise the marginal likelihood (the MM algorithm of Zhou, Hu, Qiao & Sun, 2019, J. Comput. Graph. Stat. 28(2), for the
+components of f, EM for the two others), so the data decide which components matter. If sequences differ by chance
+alone, all variance becomes `own`, and the posterior is that of a mean shrunk to the population's.
 
-Everything is closed form. A fit to s sequences takes O(s^3); after it every sequence and every answer that is added
-updates the joint posterior of f and r exactly, in O((s + R)^2) for R rows, so a search fits only where variances are
-estimated anew.
+Everything is closed form. A fit to s sequences takes O(s^3). After it, every added sequence or answer updates the joint
+posterior of f and r exactly, in O((s + R)^2) for R rows, so a search fits only when variances are re-estimated.
 
-The posterior mean and variance of f are those of a score on new rows: row effects are a sample like the sequences are.
+The posterior mean and variance of f are those of a score on new rows, because row effects are a random sample.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
 """Value of a sequence as a sum of components: the prior of the model of answers.
 
-    length, none            how many exemplars; whether there are any
-    instruction             which one is before them
-    exemplar, text, label   which exemplars there are: each one's own effect, what follows from its embedding, and from
-                            its output where outputs are classes; wherever it stands, weighted by how late it stands,
-                            and in the last place; for labels also as a share of all, and in the first place
-    coverage                how many classes are shown
-    pattern                 which classes are shown in which order
-    pair                    which exemplar is before which other one
-    set                     which exemplars there are together: other orders of a sequence inherit its effect
-    own                     what no component explains: the sequence's own effect
+    length, none            the number of exemplars; whether there are any
+    instruction             the instruction before them
+    exemplar, text, label   the effect of each exemplar: its own, that of its embedding, and that of its output if
+                            outputs are classes; at any place, weighted by how late the place is, and in the last place;
+                            for labels also by their share, and in the first place
+    coverage                the number of classes shown
+    pattern                 the classes shown, in their order
+    pair                    an exemplar before another one
+    set                     the set of exemplars: other orders of a sequence share its effect
+    own                     the effect of the sequence alone, which no other component explains
 
-Each has weights of independent normal prior and features that say how much of each weight a sequence has; its kernel,
-the covariance of two sequences, is the product of their features. Kernels are computed from which exemplars stand where
-in both, so a sequence more costs a row of each.
+Each component has weights with an independent normal prior, and features that tell how much of each weight a sequence
+has. Its kernel, the covariance of two sequences, is the product of their features. Kernels are computed from the places
+of the exemplars in both sequences, so one more sequence adds a row to each kernel.
 """
 
 from __future__ import annotations
