@@ -1,18 +1,18 @@
-"""Whose fault a failure is: the prompt's, or the endpoint's.
+"""Blame for a failure: the prompt's, or the endpoint's.
 
-A status says little of that. A 403 is a wrong key or a filter that a text sets off, a 500 is a server that is down or a
-worker that one prompt kills. What tells them apart is what becomes of other prompts, before and after:
+The status tells little. A 403 is a wrong key, or a filter that a text triggers; a 500 is a server that is down, or a
+worker that one prompt kills. What happens to other prompts, before and after, decides:
 
-- Others fail too: it is the endpoint. Failures of the moment are tried again (`retries.py`).
-- Others are answered before and after: it is the prompt. It gets `PromptFailed`, as a refused row does, is not tried
-  again, and others are not held up.
+- Others fail too: the endpoint is to blame. Temporary failures are retried (`retries.py`).
+- Others are answered before and after: the prompt is to blame. It gets `PromptFailed`, like a refused row, is not
+  retried, and does not hold up others.
 
-"Again and again" is as often as would befall a prompt by chance once in a million times, by how often others fail.
-What an endpoint says when it has no room (429, 503, a connection that breaks) has to last besides: prompts that share a
-beginning go to one worker, and that may be the only one that is down. Once it has lasted, the same words of another
-prompt need not.
-Where no other prompt was answered since it was last sent, a control is asked: one that was answered before, or a
-harmless one. So a prompt that fails costs a few requests more; a healthy endpoint is asked nothing more.
+A prompt is to blame once it has failed so often that, given how often others fail, this would happen by chance once in
+a million times. A failure that speaks of load (429, 503, a connection that breaks) must also last for a while, because
+prompts that share a beginning go to one worker, which may be the only one that is down. Once it has lasted for one
+prompt, the same failure of another prompt need not last.
+If no other prompt was answered since the failing one was last sent, a control is sent: a prompt that was answered
+before, or a harmless one. So a failing prompt costs a few more requests; a healthy endpoint gets no control.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """The budget of a run: caps on what it may cost, and the ledger of what its parts have spent.
 
-Caps are of the whole: search, test set, proposals of instructions, the gate of a publication, failed requests that were
-tried again. Each part books what it has spent under its own name, in the store that outlives its process, and sees
-there what the others have. Without a store a ledger lasts as long as its process. The runs of a comparison have equal
-shares of its caps, and a ledger each.
+Caps apply to the whole run: search, test set, proposals of instructions, the gate of a publication, and failed requests
+that were retried. Each part records its spending under its own name, in the store that outlives its process, and reads
+the others' there. Without a store, a ledger lasts as long as its process. The runs of a comparison have equal shares of
+its caps, and a ledger each.
 
-What is sent is counted by a `Meter`, which allows what the budget leaves. A search stops before the evaluation that
-would break a cap (`search/plan_and_caps.py`).
+A `Meter` counts the requests sent, and allows what the budget leaves. A search stops before an evaluation that would
+exceed a cap (`search/plan_and_caps.py`).
 """
 
 from __future__ import annotations

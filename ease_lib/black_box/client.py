@@ -1,18 +1,18 @@
-"""The one way to ask the black-box.
+"""The client of the black-box, the only way to ask it.
 
-`OpenAIClient` asks once and names every failure, `MeteredClient` (`meter.py`) obeys the caps, `PacedClient` (`pace.py`)
-the limits a minute, `AdaptiveClient` (`concurrency.py`) bounds the requests in flight, `RetryingClient` (`retries.py`)
-tries again, `CachingClient` (`cache.py`) asks nothing twice; each wraps the one before.
+`OpenAIClient` asks once and names every failure. Around it, `MeteredClient` (`meter.py`) obeys the caps, `PacedClient`
+(`pace.py`) the limits per minute, `AdaptiveClient` (`concurrency.py`) bounds the requests in flight, `RetryingClient`
+(`retries.py`) retries, and `CachingClient` (`cache.py`) asks nothing twice.
 
-A failure is an `EndpointError` of a kind (`ease_lib.errors`); it never becomes an answer. An answer without text counts
-as missing with the chat API, whose models always say something; a raw completion may well stop at once, and then says
-nothing on purpose. What a model thinks before its answer, in `reasoning_content` or between `<think>` and `</think>`,
-is not part of it. After the first answer without text the prompt is asked again, the second is a failure of that
-prompt; both are paid for.
+A failure is an `EndpointError` of some kind (`ease_lib.errors`); it never becomes an answer. An answer without text
+counts as missing with the chat API, because chat models always answer something; a raw completion may end at once on
+purpose. The model's thinking, in `reasoning_content` or between `<think>` and `</think>`, is not part of an answer.
+After the first answer without text the prompt is asked again; the second is a failure of that prompt. Both are paid
+for.
 
-A parameter that an endpoint refuses by its name (a reasoning model takes no `temperature`, or only 1; OpenAI's newer
-ones no `max_tokens`) is left out from then on: what was drawn without it is another answer, so `left_out` is part of
-the answer's identity in the cache.
+A parameter that an endpoint refuses by its name is left out from then on: some reasoning models take no `temperature`,
+or only 1, and OpenAI's newer ones no `max_tokens`. Answers without it are other answers, so `left_out` is part of their
+identity in the cache.
 """
 
 from __future__ import annotations

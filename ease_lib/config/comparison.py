@@ -7,11 +7,11 @@ An axis is a list, or a text with commas between its entries. An entry is a name
     noise_ratios  0 · 0.1
     endpoints     local · {llm_base_url: https://llm.example.org/v1, llm_model: small-1, label: ours}
 
-A task with noise ratios of its own has those and not the axis'. All other parameters are those of one run and hold for
-every cell. Repeat r has the seed `seed + r` everywhere: split, noise, initial design, candidates and network, so that a
-standard error holds them all; with `repeat_data: fixed` repeats share splits and noise, as the paper's do (in the
-authors' code they share the candidates too). At one seed all methods see the same data, so they can be compared in
-pairs.
+The noise ratios in the entry of a task replace those of the axis. All other parameters are those of one run and apply
+to every cell. Repeat r has the seed `seed + r` for everything (split, noise, initial design, candidates and network),
+so that a standard error covers all of it. With `repeat_data: fixed` repeats share splits and noise, like the paper's
+(in the authors' code they share the candidates too). With one seed all methods see the same data, so they can be
+compared in pairs.
 """
 
 from __future__ import annotations

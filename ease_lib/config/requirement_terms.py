@@ -1,12 +1,11 @@
 """Conditions that every answer must meet in addition to scoring well: `require`, e.g. `characters<=200; judge>=0.75 in
 95%`.
 
-A condition is a measure, `>=` or `<=`, and a number like 200 or 0.75; several are parted by `;`. A measure is
-`characters`, `words`, `lines`, `json` (1 of an answer that is one JSON value, else 0), any metric by its name, a
-custom function (`FILE.py:NAME`, `MODULE:NAME`, written as for `metric`), or `judge`, whose scale is from 0 to 1
-then. An answer that breaks one of them scores 0, in the search as in the test. `in 95%`, at the end, is the share of
-the test set's answers that must keep all for `publish_if=better` to publish the prompt; without it that is every
-answer.
+A condition is a measure, `>=` or `<=`, and a number such as 200 or 0.75; conditions are separated by `;`. A measure is
+`characters`, `words`, `lines`, `json` (1 if the answer is one JSON value, else 0), any metric by its name, a custom
+function (`FILE.py:NAME`, `MODULE:NAME`, as for `metric`), or `judge`, whose scale is then from 0 to 1. An answer that
+violates a condition scores 0, in the search and in the test. `in 95%`, at the end, is the share of the test set's
+answers that must meet all conditions for `publish_if=better` to publish the prompt; without it, all answers must.
 """
 
 from __future__ import annotations

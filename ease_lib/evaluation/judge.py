@@ -1,13 +1,13 @@
 """A second LLM that scores answers: `metric=judge` (Zheng et al., 2023, "LLM-as-a-judge").
 
-What it is asked is the rubric (`judge_rubric`): a text, or YAML with
+The judge's question is the rubric (`judge_rubric`): a text, or YAML with
 
     scale       [1, 5], the worst and the best number, or words from the worst to the best: [wrong, partly, right]
     messages    - {role: user, content: "..."}, with {input}, {output} (what is expected), {answer}, columns of the row
 
-Its last number within the scale, or the last word of it that is not negated, is the score, from 0 to 1. A verdict that
-cannot be read, or that the endpoint refuses, is missing: the row has no score, as where the LLM's own answer was
-refused.
+The last number in its verdict that is within the scale, or the last word of the scale that is not negated, is the
+score, from 0 to 1. A verdict that cannot be read, or that the endpoint refuses, is missing: the row has no score, as if
+the LLM's own answer had been refused.
 """
 
 from __future__ import annotations

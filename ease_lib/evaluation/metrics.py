@@ -1,16 +1,16 @@
 """Score one answer against the accepted outputs of its row, in [0, 1].
 
-`exact_match`, `exact_set`, `contains` and `token_f1` are those of Instruction Induction (Honovich et al., 2022);
+`exact_match`, `exact_set`, `contains` and `token_f1` are those of Instruction Induction (Honovich et al., 2022).
 `number`, `option_letter` and `boxed` read the result at the end of a chain of reasoning. `instruction_induction` scores
-as the authors' code does, bit for bit, by the rule that it has for the task; hidden reasoning alone is left out, which
-theirs does not know.
+exactly like the authors' code, by its rule for the task, except that hidden reasoning, which that code does not know,
+is removed.
 
-Normalisation is stricter than the authors' code, which changes meaning: "3.5" stays 3.5 (theirs: 3), "-4" keeps its
-sign, "U.S." keeps its first dot, a hyphen stays, a lone "!" is not nothing. Theirs also lets pass what follows the
-first full stop, punctuation inside ("its" is "it's", "cat, dog" is "cat dog"), " and " and "Sentence 1:"; for that
-there is `instruction_induction`. What ends a sentence does so in any script.
-Of an answer its first line counts, as theirs, where it is compared as a whole; where an accepted output spans lines, or
-where words are looked for, the whole answer does. Words of scripts without blanks between them are their characters.
+Normalisation is stricter than in the authors' code, which changes meaning: "3.5" stays 3.5 (theirs: 3), "-4" keeps its
+sign, "U.S." keeps its first dot, a hyphen stays, and a lone "!" is not empty. Their code also ignores text after the
+first full stop, punctuation within words ("its" is "it's", "cat, dog" is "cat dog"), " and " and "Sentence 1:"; use
+`instruction_induction` for that. Punctuation at the end of a sentence is recognised in any script. As in their code,
+only the first line of an answer counts if it is compared as a whole. If an accepted output spans lines, or if words are
+searched, the whole answer counts. In scripts without blanks between words, characters are words.
 """
 
 from __future__ import annotations

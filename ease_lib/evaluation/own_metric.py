@@ -3,19 +3,19 @@
     def score(answer: str, outputs: list[str]) -> float:      # 0 is wrong, 1 is right
         ...
 
-`answer` is what the LLM said, without what it thought aloud; `outputs` are the accepted outputs of the row. The file is
-read by every stage that scores, and must be the same as when the data was made: its SHA-256 is part of the data's
-summary, and so of the lineage and of what a search is known by. It is the user's own code and is run as such.
-A program that calls `ease_lib.optimize` gives the function itself.
+`answer` is the LLM's answer without its thinking; `outputs` are the accepted outputs of the row. Every stage that
+scores reads the file, which must be the same as when the data was made: its SHA-256 is part of the data's summary, and
+so of the lineage and of a search's identity. It is the user's own code and runs as such. A program that calls
+`ease_lib.optimize` passes the function itself.
 
-`metric: path/to/costs.csv` is a matrix of costs: a line for each label that is expected, below the labels that may be
-answered; the column `*` is any other answer, which else costs as much as the dearest of its line.
+`metric: path/to/costs.csv` is a matrix of costs, with a line for each expected label and a column for each answered
+one. The column `*` is any other answer, which otherwise costs as much as the most expensive one of its line.
 
     expected, urgent, normal, *
     urgent,        0,     10, 5
     normal,        1,      0, 5
 
-The score of an answer is 1 minus its cost divided by the highest of all, so the score of a set says its mean cost.
+The score of an answer is 1 minus its cost divided by the highest cost of all, so a mean score gives the mean cost.
 """
 
 from __future__ import annotations

@@ -4,11 +4,12 @@ Envelopes, signing and verification are those of securesystemslib, which in-toto
 ECDSA on P-256 with SHA-256 and signatures in DER, in PEM. `keyid` is the SHA-256 of the public key
 (SubjectPublicKeyInfo, DER); it is a hint for people, every key that was given is tried.
 
-A statement names files: each by name, address and SHA-256. The address binds it to a folder, so a copy in another
-folder is not one that was signed there. `version.json` names every file and record of a published version, so the
-envelope over it covers all of them; it also names the versions before, with their envelopes. What is finished later
-gets an envelope of the same kind, `signatures/NAME` in the lineage root for the file `NAME` there: the record of the
-stage that publishes, which ends after the version is the latest, with all other records of the run; and each tombstone.
+A statement names files, each by name, address and SHA-256. The address binds it to a folder, so a copy in another
+folder does not count as signed. `version.json` names every file and record of a published version, so the envelope over
+it covers all of them; it also names the versions before, with their envelopes. Files that are finished later have an
+envelope of the same kind, `signatures/NAME` in the lineage root for the file `NAME` there: the record of the publishing
+stage, which ends after the version has become the latest, together with all other records of the run; and each
+tombstone.
 
 The time in a statement is the signer's own; no third party stamps it.
 """

@@ -1,8 +1,8 @@
 """Follow records from a prompt back to the raw data, wherever they are stored now.
 
-A record links to those of its inputs by URI and SHA-256, and says where it lay itself. Where a record with its content
-lies elsewhere now, below the place that was asked for, what lay around it is looked for there too; anything else that
-was moved is missing. A published version holds copies of all records of its chain.
+A record links to the records of its inputs by URI and SHA-256, and holds its own place. If a record with that content
+is found elsewhere, below the place that was asked for, files next to it are looked for there too; any other moved file
+counts as missing. A published version holds copies of all records of its chain.
 """
 
 from __future__ import annotations

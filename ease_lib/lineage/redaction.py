@@ -1,8 +1,9 @@
 """Redaction of secrets in kept text: records, published files, error messages.
 
-Addresses must stay what they are, or what a record names could not be found again. So what goes is what is nothing but
-a secret: users and queries of URLs, authorisation headers, values of secret variables, and keys of known shapes; the
-last two only if they are long and random enough. `ollama` as a key, a folder `hf_datasets` and "basic training" stay.
+Addresses must stay usable, or the files that a record names could not be found again. So only parts that are nothing
+but secrets are removed: users and queries of URLs, authorisation headers, values of secret variables, and keys of known
+shapes; the last two only if they are long and random enough. `ollama` as a key, a folder `hf_datasets` and "basic
+training" stay.
 """
 
 from __future__ import annotations

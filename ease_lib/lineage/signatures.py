@@ -1,8 +1,8 @@
 """Check of signed files against the present ones: versions, the records of their runs, and publications.
 
-From a signature that holds, everything is known by digest: `version.json`, and with it every file, mark and record of a
-version; the versions before it and their signatures; and the records of the run, which name all artifacts, answers and
-files read. `verify` compares those with the records; here the records are compared with what was signed.
+A valid signature leads to everything by digest: `version.json`, and with it every file, mark and record of a version;
+the versions before it and their signatures; and the records of the run, which name all artifacts, answers and files
+read. `verify` compares those with the records; this module compares the records with the signed digests.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Instructions to be searched together with the exemplars, proposed by the black-box itself.
 
 The prompt is that of APE (Zhou et al., 2023) in the wording of Honovich et al. (2022): a few random exemplars, then
-"The instruction was to". Differences from the code of EASE's authors: their prompt lacks the opening sentence; they
-keep the answer as it is, of up to 256 tokens, where we keep its first paragraph without quotes, of up to 128; equal
-proposals count once; and the empty instruction is always a candidate, so exemplars alone are never ruled out.
+"The instruction was to". Differences from the code of EASE's authors: their prompt lacks the opening sentence, and they
+keep the whole answer of up to 256 tokens; we keep its first paragraph without quotes, of up to 128 tokens. Equal
+proposals count once here, and the empty instruction is always a candidate, so that exemplars alone are never ruled out.
 """
 
 from __future__ import annotations

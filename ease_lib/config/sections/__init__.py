@@ -1,9 +1,9 @@
 """Every parameter of a run, declared once: name, default, bounds, one line of help, one file a section.
 
 The pipeline's run form, the components, the command-line options, the parameter files, the table of all parameters and
-the messages of `ConfigError` are made from these fields. A stage's own `Config` is a dataclass whose fields are
-sections of this folder; only the parameters of those sections travel to it, so that its record says what it read and no
-more.
+the messages of `ConfigError` are made from these fields. The `Config` of a stage is a dataclass whose fields are
+sections of this folder. Only the parameters of those sections are passed to it, so that its record holds what it read
+and no more.
 """
 
 from __future__ import annotations
