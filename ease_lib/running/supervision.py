@@ -1,11 +1,12 @@
 """Restarts of a stage in a container: a child process runs it, and runs again after a death that was not its fault.
 
-A process that is killed (by the kernel for its memory, say) or that crashes, and one that fails for a reason that time
-may cure, is followed by another, which knows from the journal what was answered. Kubeflow 2.17 itself tries nothing
-again but pods that were deleted. What ends the whole container is not survived here: Kubernetes may be set up to kill
-all processes of one that is out of memory (cgroup v2 without `singleProcessOOMKill`), and Kubeflow's retry continues.
+A process that is killed (for example by the kernel for its memory), crashes, or fails for a temporary reason is
+replaced by another, which reads the answers so far from the journal. Kubeflow 2.17 itself retries nothing but deleted
+pods. This does not survive the end of the whole container: Kubernetes may be configured to kill all processes of a
+container that is out of memory (cgroup v2 without `singleProcessOOMKill`); a retry in Kubeflow then continues.
 
-The child has a process group of its own: Argo signals the whole group of its command, which would tell the child twice.
+The child has its own process group, because Argo signals the whole group of its command, and the child would otherwise
+receive each signal twice.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The trial question: the one request before a run, with the run's own first prompt.
 
 It has the run's template, system text, turns, stop, token limit and `llm_extra`, its first validation row, and the
-longest exemplars. So what an endpoint refuses of every request is met before anything is searched. Where it is refused,
-a harmless one in the same template tells whether all requests are, or only some rows.
+longest exemplars, so that anything that the endpoint refuses of every request shows before the search. If it is
+refused, a harmless question in the same template tells whether all requests are refused, or only some rows.
 """
 
 from __future__ import annotations

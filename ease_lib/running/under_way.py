@@ -1,8 +1,8 @@
 """A run under way: its ledger and its generation of answers, which the same command finds again after a kill.
 
-`store_uri/under_way/PARAMETERS` is there from the first stage of a run to the end of its last one. A run with the same
-parameters that finds it continues what was begun; one that does not begins with a new ledger and, if `llm_refresh` says
-so, with new answers. Runs without caps that refresh nothing need neither, and leave nothing there.
+`store_uri/under_way/PARAMETERS` exists from the first stage of a run to the end of its last one. A run with the same
+parameters that finds it continues; one that does not begins with a new ledger and, if `llm_refresh` demands it, with
+new answers. Runs without caps and without refreshing need neither, and write no such file.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Findings from the answers of a search in addition to its winner, in four reports, and from the data about the pool's
 labels.
 
-rarity              how many random sequences are as good as the winner, by the model of answers
-order report        how much the order of the winner's exemplars matters: it is asked again in other orders
-harmful exemplars   an exemplar's effect is what its presence adds to the score by the model of answers, over all
-                    lengths and places, less the mean effect of the pool; nothing is asked for it
-token front         the prompts that no other one beats at fewer or as many tokens
-mislabelled         exemplars whose label the validation rows that are like them contradict (`search/mislabelled.py`)
+rarity              share of random sequences that are as good as the winner, by the model of answers
+order report        effect of the order of the winner's exemplars: other orders of it are evaluated
+harmful exemplars   effect of an exemplar's presence on the score by the model of answers, over all lengths and places,
+                    minus the mean effect of the pool; needs no requests
+token front         prompts that no other one beats with as many tokens or fewer
+mislabelled         exemplars whose label differs from that of similar validation rows (`search/mislabelled.py`)
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 depends on it.
 
 One journal per search, named by its key (a hash of inputs and settings). A killed search finds it again, on the same
-node or on another, and continues; what was proposed is not computed again, so it does not matter that another processor
-adds the same numbers to another last digit, and might propose another candidate. Nothing is ever overwritten: damage
-and foreign journals are refused.
+node or on another, and continues. Proposals are never computed again, so it does not matter that another processor may
+sum the same numbers to another last digit and would propose another candidate. Nothing is ever overwritten: damaged
+journals and those of other searches are refused.
 
-A method that spreads so many answers over sequences would have spread more of them otherwise, so each number has a
-journal of its own; a new one begins with all that the one with the next fewer answers holds. That is how a higher cap
-continues a search, and why a lower one does not end in the middle of another's.
+A method that distributes a number of answers over sequences would distribute another number differently, so each number
+has its own journal. A new one begins with the entries of the journal with the next smaller number. That is how a higher
+cap continues a search, and why a lower one does not stop in the middle of another search.
 
     folder   one JSON Lines file per search, locked while a search runs. Killing a process loses nothing; what is
              proposed is written through to the disk, with all before it, so a power cut may lose the last observations,

@@ -1,13 +1,13 @@
 """Search for likely mislabelled exemplars of the pool: their label contradicts that of similar rows.
 
-The validation rows' labels are taken as right. A ridge classifier on the embeddings of their inputs and the pool's says
-of every row, by the others (leave-one-out, in closed form), how likely each label is; how sure it may be is calibrated
-on the validation rows (cross-validation). Of the pool's labels a share is wrong, any other label being as likely, so
-each row has a posterior probability of being mislabelled; the share, and the labels that the pool's rows have in the
-fit, are estimated together (expectation maximisation, as Dawid & Skene, 1979, Appl. Stat. 28(1), do for raters). Listed
-are as many rows as keep the expected share of false ones below `FALSE_SHARE` (Newton, Noueiry, Sarkar & Ahlquist, 2004,
-Biostatistics 5(2)). So the evidence does not end at the number of validation rows, as conformal p-values do, and where
-embeddings do not tell the labels apart the list is empty.
+The labels of the validation rows are taken as right. A ridge classifier on the embeddings of the inputs, of validation
+rows and pool, predicts the labels of each row from all others (leave-one-out, in closed form); its confidence is
+calibrated on the validation rows (cross-validation). An unknown share of the pool's labels is wrong, with any other
+label equally likely, so each row has a posterior probability of being mislabelled. That share and the labels of the
+pool's rows in the fit are estimated together (expectation maximisation, as Dawid & Skene, 1979, Appl. Stat. 28(1), do
+for raters). The list takes as many rows as keep the expected share of false ones below `FALSE_SHARE` (Newton, Noueiry,
+Sarkar & Ahlquist, 2004, Biostatistics 5(2)). So, unlike conformal p-values, probabilities are not bounded by the number
+of validation rows, and if embeddings do not separate the labels, the list is empty.
 
 `python -m tests.studies.mislabelled` measures it, with the bundled MiniLM (30 random pools each; of AG News 10):
 
@@ -17,13 +17,13 @@ embeddings do not tell the labels apart the list is empty.
     AG News, the authors' 50 % noise     21 of 33 found, 22 listed (90 validation rows); 15 and 17 (50); none (20)
     the authors' 10 % noise              none of 6 and 8 found in AG News and SST-5, none listed
 
-So half are found where a third are wrong, not where a sixth are: few in so many have to be much surer. The labels of AG
-News are themselves ambiguous in one of ten, and SST-5's five grades cannot be told by these embeddings. The search's
-own answers are not evidence here: where labels are learnt from what is most similar, one wrong exemplar of five lowers
-a score by less than the search can see (`python -m tests.benchmarks.harmful_exemplars`: no exemplar of the shipped
-task).
+So about half are found if a third are wrong, and fewer if a sixth are, because few wrong labels among so many must be
+much more certain. One in ten labels of AG News is itself ambiguous, and these embeddings do not separate the five
+grades of SST-5. The search's own answers are not evidence here: in tasks whose labels are learnt from similar
+exemplars, one wrong exemplar of five lowers a score by less than the search can see (`python -m
+tests.benchmarks.harmful_exemplars`: no exemplar of the shipped task).
 
-Holds where pool and validation set were drawn alike and outputs are classes. Nothing is asked for it.
+The method assumes that pool and validation set were drawn alike and that outputs are classes. It sends no requests.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Retrieval over a large pool: keep the exemplars most similar to the validation set (paper, "larger exemplar sets").
 
-Every validation row ranks the pool; the union of the ranks' tops is kept. The tops grow together, one exemplar per
-validation row and round, until `retained` exemplars are in: each validation row gets its say, and the size is exact.
+Every validation row ranks the pool, and the union of the top ranks is kept. The tops grow together, one exemplar per
+validation row and round, until there are `retained` exemplars: each validation row contributes, and the size is exact.
 
-A pool of millions is ranked in shards, each by a process of its own, whose tops are then merged. So that one shard and
-many keep the same exemplars, similarities are computed in blocks of the pool that no shard border cuts, and BM25 counts
-words over the whole pool in every shard.
+A pool of millions is ranked in shards, each by its own process, whose tops are then merged. So that one shard and many
+keep the same exemplars, similarities are computed in blocks of the pool that no shard border cuts, and in every shard
+BM25 counts words over the whole pool.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Answers of the last search of a subject, for the next one on changed data.
 
-An answer of a row that still exists, to exemplars that still exist, is still an answer. Each search leaves in
-`searches/` of `store_uri` what it was answered, under its subject: the task, how it is scored, and the endpoint.
-Exemplars, rows and instructions are named by digests of their content, so no text is kept. The next search recalls it
-before it begins; on unchanged data it is the same search again, and recalls what that one did.
+An answer stays valid as long as its row and exemplars exist. Each search stores its answers in `searches/` of
+`store_uri`, under its subject: the task, its scoring, and the endpoint. Exemplars, rows and instructions are named by
+digests of their content, so no text is kept. The next search recalls the answers before it begins; on unchanged data it
+is the same search again, and recalls what the former one recalled.
 
     SUBJECT/KEY.json       answers of a search; never changed
-    SUBJECT/latest.json    which is the last one
+    SUBJECT/latest.json    name of the last one
 """
 
 from __future__ import annotations

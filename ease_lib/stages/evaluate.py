@@ -1,10 +1,9 @@
 """Stage `evaluate`: score the winner, the baseline, random exemplars and no exemplars at all on the test set.
 
 All are evaluated on every row of the test set, so that each is compared with the winner row by row. Random exemplars
-are k exemplars picked at random, three times anew for every row, behind the winner's instruction if it has one: what
-they lack is the search alone. Because no two rows share a sequence, the rows are independent, and so few random
-sequences as any test set could be asked in whole need not stand for all there are. At one seed the draws are the same
-for every method.
+are k exemplars picked at random, three times for every row, with the winner's instruction if it has one; they lack only
+the search. No two rows share a sequence, so the rows are independent, and the result does not depend on the few random
+sequences with which a whole test set could be asked. With one seed the draws are the same for every method.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Stage `publish`: publish the prompt as a new version, and make it the latest if it should be.
 
-With `publish_if=better` the new prompt becomes the latest only when it is better than that beyond chance (two-sided
-p < 0.05 of the paired differences that the stage `gate` measured), and as many of its answers on the test set as
-`require` says keep what it asks. Where nothing is published yet, it must beat random exemplars, and the baseline if
-there is one, on the test set beyond chance, and no exemplars at all on average.
+With `publish_if=better` the new prompt becomes the latest only if it is significantly better (two-sided p < 0.05 of the
+paired differences that the stage `gate` measured), and if as many of its test answers meet the requirement as `require`
+demands. If nothing is published yet, it must beat random exemplars, and the baseline if there is one, significantly on
+the test set, and no exemplars on average.
 """
 
 from __future__ import annotations

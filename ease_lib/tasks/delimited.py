@@ -1,11 +1,11 @@
 """CSV and TSV, read strictly: a quote that is not closed, or is followed by text, is an error.
 
-What quotes mean differs between programs. A file is read as spreadsheets write it (a quote within a cell is doubled);
-where that cannot be, as people write it (a blank is between the delimiter and the quote), or as MySQL and Spark do
-(a backslash is before it); and where tabs or bars separate the cells, as databases do that quote nothing. Only the
-first reading under which the whole file holds together counts.
+Programs differ in their use of quotes. A file is read as spreadsheets write it (a quote within a cell is doubled); if
+that fails, with a blank between delimiter and quote, as people write it, or with escaping backslashes, as MySQL and
+Spark write it; and if tabs or bars separate the cells, without quoting, as databases write it. The first reading under
+which the whole file is consistent counts.
 
-A line of which nothing is seen, and empty cells behind the last column, hold nothing, and are neither record nor cell.
+A line without visible text, and empty cells after the last column, are neither record nor cell.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Files of records: CSV, TSV, JSONL and JSON (also .gz), Parquet and spreadsheets (.xlsx), read one record at a time.
 
-CSV cells may be separated by comma, semicolon, tab or bar: what fits the first lines. Text is what its byte order mark
-says, else the encoding that is named, else UTF-8, or UTF-16 and 32 where they show. Of a spreadsheet the first sheet is
-read, as it was saved; all texts of it are in memory then.
+CSV cells may be separated by comma, semicolon, tab or bar, whichever fits the first lines. Text is decoded by its byte
+order mark, else by the named encoding, else as UTF-8, or as UTF-16 or 32 if it looks like that. Of a spreadsheet the
+first visible sheet is read, as it was saved; all its texts are then in memory.
 """
 
 from __future__ import annotations

@@ -1,21 +1,21 @@
 """Deal the rows of a source into pool, validation and test set, by seed.
 
-Rows whose inputs are equal to a reader (`ease_lib.equality`) always stay together: a row that the search saw in one
-split would not be new in another. Where a source comes with its own splits, what is among the rows drawn for the
-test set is taken out of the others, and what is among those drawn for the validation set out of the pool; or it is
-kept, as in the paper's data.
+Rows with equal inputs (`ease_lib.equality`) always stay together, because a row that the search saw in one split would
+not be new in another. If a source has its own splits, rows drawn for the test set are removed from the others, and rows
+drawn for the validation set from the pool; or they are kept, as in the paper's data.
 
-Rows with the same value in the `group_column` stay in one split as equal inputs do; what is linked by either is one
-group. By a `time_column` the newest groups are the test set, those before them the validation set, and the pool is
-drawn from all older ones; a group is as new as its newest row, what is equally new is parted by seed, and classes have
-no say in that.
+Rows with the same value in the `group_column` stay in one split, like equal inputs; rows linked by either are one
+group. With a `time_column` the newest groups are the test set, those before them the validation set, and the pool is
+drawn from all older ones. A group is as new as its newest row, equally new rows are divided by seed, and classes are
+ignored.
 
-Where there are few outputs, every split has each of them in the proportion of the source, and at least once where rows
-allow it: of 20 rows drawn at random, classes would be missing, and a winner that knows nothing of them be the best.
+If there are few different outputs, every split has each of them in the proportion of the source, and at least once if
+rows allow it. In 20 rows drawn at random, classes would be missing, and a winner that does not know them could be the
+best.
 
-In the order of the file nothing is drawn: the splits of a source give their first rows, as the authors' code takes them
-(the first 100 of `induce` and 20 of `valid`); of one file the pool gets the first rows, the test set the last, and the
-validation set those before these.
+In file order nothing is drawn: the splits of a source give their first rows, as in the authors' code (the first 100 of
+`induce` and 20 of `valid`). Of a single file the pool gets the first rows, the test set the last, and the validation
+set those before the test set.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 A file is read record by record, and of a large one a bounded sample is kept (`sample`), so memory does not grow with
 it. Records with an empty cell in a column that is needed are left out, and a notice says how many.
 
-Files may be named by split (`SPLIT_NAMES`), or a column names the split of each record. Where there is nothing to
-choose exemplars from, but rows for validation (AQuA's `dev`, say), these are dealt into the pool and the validation
-set, and into the test set if that has none.
+Files may be named by split (`SPLIT_NAMES`), or a column names the split of each record. If there are no rows for the
+pool, but some for validation (as in AQuA's `dev`), these are dealt into the pool and the validation set, and into the
+test set if that has none.
 """
 
 from __future__ import annotations

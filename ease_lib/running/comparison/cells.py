@@ -1,11 +1,11 @@
 """The cells of a comparison: one run each, all stages in this process; a finished cell is never run again.
 
-Finished cells lie in `cells/` of `store_uri`, by a hash of all that decides their result: parameters, data, the content
-of a file of instructions, the embedder's files, our own code. The labels that tables show are not part of it, nor is
-anything that changes the speed alone.
+Finished cells are in `cells/` of `store_uri`, under a hash of everything that decides their result: parameters, data,
+the content of a file of instructions, the embedder's files, our own code. Labels in tables are not part of it, nor is
+anything that changes only the speed.
 
-A cell that fails has its reason for a result, so that it stops no others and the report names it; it is not kept. What
-time may cure is left to Kubeflow's retries first.
+A failed cell has the reason as its result, so that it does not stop the others and the report names it; that result is
+not kept. Temporary failures are first left to Kubeflow's retries.
 """
 
 from __future__ import annotations

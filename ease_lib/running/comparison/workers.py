@@ -1,11 +1,11 @@
 """A worker of a comparison: it runs cells one after the other, each in its own process, until none is left.
 
-On a cluster a worker is a pod, on one machine a thread; several share a comparison by what they leave in its store. A
-worker holds nothing between two cells but, on its disk, data and embeddings of the last one, for the next on the same
-data. It prefers data that no other worker has, so few questions are asked by two workers at once.
+On a cluster a worker is a pod, on one machine a thread. Several workers share a comparison through files in its store.
+A worker keeps nothing between two cells except, on its disk, data and embeddings of the last one, for the next cell on
+the same data. It prefers data that no other worker has, so that few questions are asked by two workers at once.
 
-A process that dies, or that fails for a reason which time may cure, is followed by another, which knows from the
-journal what was answered. A worker that dies leaves its cell to the others, which stay as long as one has a cell.
+A process that dies, or that fails for a temporary reason, is replaced by another, which reads the answers so far from
+the journal. A worker that dies leaves its cell to the others, which stay as long as one of them has a cell.
 """
 
 from __future__ import annotations

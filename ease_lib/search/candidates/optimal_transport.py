@@ -2,14 +2,14 @@
 
     OT(S, V) = min_pi  sum_ij pi_ij (1 - cos(h(e_i), h(v_j))),  uniform weights on exemplars and on V   (paper, Sec. 3)
 
-The result is the one of solving every sampled sequence exactly; most are never solved. OT ignores order, so equal sets
-are solved once. Lower bounds rule out almost all others: sets are taken from the smallest separable bound upwards, a
-few steps of dual ascent tighten it, and the set is solved if it may still be kept; no set is looked at once the bound
-has passed the worst cost that is kept. Where k divides the rows of V (or the reverse), transport with uniform weights
-is an assignment problem, which up to 32 rows is solved faster than the general one.
+The result is the same as if every sampled sequence were solved exactly; most are never solved. OT ignores order, so
+equal sets are solved once. Lower bounds rule out almost all others: sets are taken in ascending order of a separable
+bound, a few steps of dual ascent tighten it, and a set is solved if it may still be kept. The search for sets ends once
+the bound exceeds the worst kept cost. If k divides the number of rows of V (or the reverse), transport with uniform
+weights is an assignment problem, which is solved faster than the general one for up to 32 rows.
 
 Differences from the authors' code: the top q' of all q, not the top 50 of each of 20 chunks; ties, of costs that agree
-to 1e-12, break by sampling order.
+to 1e-12, are broken by the order of sampling.
 """
 
 from __future__ import annotations

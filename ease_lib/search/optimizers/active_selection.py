@@ -7,17 +7,17 @@ reward the change of the validation score, so a step is an evaluation and an epi
     loss     =   |Q(s, a) - target| + 0.2 (logsumexp_a Q(s, a) - Q(s, a_taken))        conservative Q-learning
 
 Of T evaluations the first is zero-shot, where every episode begins, the last is the greedy sequence of the policy, and
-those between are epsilon-greedy episodes. The incumbent is the best of all that were evaluated, beginnings of episodes
-included, which are shorter than k; so none of them counts as a random sequence of the initial design.
+those between are epsilon-greedy episodes. The incumbent is the best of all evaluated sequences, including the
+beginnings of episodes, which are shorter than k; so none of them counts as a random sequence of the initial design.
 
 Differences from Zhang et al.: their features of state and action are perplexities, label probabilities and entropies
-from the model, which a chat API does not give and open-ended tasks do not define. Ours are embeddings and observed
-scores (`_Features`). They learn from 2 000 offline episodes in 8 000 x 16 updates; here T = 165 buys 32 episodes, and
-the network is trained anew on all steps so far whenever these have doubled, and before the greedy sequence, with a
-learning rate of 3e-3 (theirs: 3e-4), a copy of the target each 50 updates (400) and features standardised over the
-steps (theirs: as they come). There is no
-exit action: the paper compares methods at equal k. There is no dropout, which with 16 hidden units and so few steps
-only adds noise. No sequence is proposed twice, so an episode takes the best action that leads to a new one.
+from the model, which a chat API does not return and open-ended tasks do not define. Ours are embeddings and observed
+scores (`_Features`). They learn from 2 000 offline episodes in 8 000 x 16 updates; here T = 165 pays for 32 episodes.
+The network is trained again on all steps so far whenever their number has doubled, and before the greedy sequence, with
+a learning rate of 3e-3 (theirs: 3e-4), a copy of the target every 50 updates (theirs: 400) and features standardised
+over the steps (theirs: raw). There is no exit action, because the paper compares methods at equal k. There is no
+dropout, which with 16 hidden units and so few steps only adds noise. No sequence is proposed twice, so an episode takes
+the best action that leads to a new one.
 """
 
 from __future__ import annotations

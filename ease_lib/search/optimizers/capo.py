@@ -1,19 +1,20 @@
 """CAPO (Zehle, Schlager, Heiß & Feurer, 2025, AutoML): an evolution of prompts that race against each other.
 
-A population of mu prompts; in every generation c children join it, and a race leaves mu of them. A child is made by
+There is a population of mu prompts. In every generation c children join it, and a race leaves mu of them. A child is
+made by
 
-    crossover   the exemplars of both parents, from which half as many as they have together are drawn
-    mutation    with a third of the chance each: one exemplar more, one less, or neither; then all are shuffled
+    crossover   half of the exemplars that both parents have together, drawn at random
+    mutation    one exemplar more, one less, or neither, with equal probability; then all are shuffled
 
-and in a race all that are left are evaluated on one block of rows after the other, until mu are left or z blocks are
-used. After each block those leave that at least mu others beat, by a paired t test (one-sided, alpha) of all scores so
-far, from which gamma times their length is taken, relative to the longest prompt of the first population.
+In a race all remaining prompts are evaluated on one block of rows after the other, until mu are left or z blocks are
+used. After each block, prompts leave that at least mu others beat, by a paired t test (one-sided, alpha) of all scores
+so far, minus gamma times the prompt's length relative to the longest prompt of the first population.
 
-Different from the paper and from its authors' package (promptolution 2.3): instructions are those of the problem, a
-child has that of one of its parents or, mutated, any; no second LLM rewrites them. Exemplars are shown as they are, not
-with an LLM's reasoning. A prompt has no exemplar twice, and none is made twice while there are others. The length of a
-prompt is that of its exemplars in characters. Where all sequences have k exemplars, the mutation that adds or takes one
-away exchanges one. A race that the budget ends is decided by the blocks that all left in it have answered.
+Differences from the paper and from its authors' package (promptolution 2.3): instructions are those of the problem; a
+child has that of one parent or, mutated, any, and no second LLM rewrites them. Exemplars are shown without an LLM's
+reasoning. A prompt has no exemplar twice, and no prompt is made twice while there are others. The length of a prompt is
+that of its exemplars in characters. If all sequences have k exemplars, the mutation that adds or removes one replaces
+one. If the budget ends a race, the blocks that all remaining prompts have answered decide it.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 """The score network m: 100 -> 100 -> 100 -> 1 with ReLU on top of the features, trained by full-batch Adam.
 
-Inputs are standardised over the observations and moved into the directions in which these differ: t observations span
-at most t - 1 directions of the d there are, and of more than 100 the first 100 principal ones are kept. Elsewhere the
-first layer's weights are 0, as there is nothing to learn them from; gradients, and with them sigma, see all d. The
-directions are turned at random, so that every coordinate has about unit variance and Adam, which treats each on its
-own, favors none. Against training in all d dimensions this is 1.4 to 2 times faster and predicts unseen sequences as
-well.
+Inputs are standardised over the observations and rotated into the directions in which these differ: t observations span
+at most t - 1 of the d directions, and of more than 100 the first 100 principal ones are kept. In all other directions
+the first layer's weights are 0, as there is nothing to learn them from; gradients, and so sigma, use all d. The
+directions are rotated at random, so that every coordinate has about unit variance and Adam, which treats coordinates
+separately, favours none. Compared with training in all d dimensions this is 1.4 to 2 times faster and predicts unseen
+sequences as well.
 
-Forward, backward and Adam are written out on one flat parameter buffer: no autograd graph, no optimizer object. The
-plain loop that it must equal is in the tests. Settings are the authors' code's, where the paper is silent: 1 000
-steps, learning rate 1e-3, weight decay ridge/t coupled into the gradient, PyTorch's default initialisation from the
-same seed at every training.
+Forward, backward and Adam are written out on one flat parameter buffer, without an autograd graph or optimizer object.
+The tests have the plain loop that the result must equal. Settings that the paper does not state are those of the
+authors' code: 1 000 steps, learning rate 1e-3, weight decay ridge/t coupled into the gradient, PyTorch's default
+initialisation from the same seed at every training.
 """
 
 from __future__ import annotations

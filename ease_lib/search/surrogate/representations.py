@@ -9,13 +9,13 @@ Three representations, chosen by name:
 
       mean_p e_p,   mean_p tau_p e_p  with tau from -1 to 1,   e_k
 
-  side by side, and the same three over the outputs embedded alone. Aware of order, no embedder call, and no
-  sequence is cut, only an exemplar that alone is longer than the embedder reads. A pool of n < d exemplars spans at
-  most n dimensions, so its vectors are first moved, isometrically, into a random basis of n.
+  concatenated, and the same three over the embeddings of the outputs alone. It knows the order, needs no embedder
+  calls, and cuts no sequence, only single exemplars that are longer than the embedder reads. A pool of n < d exemplars
+  spans at most n dimensions, so its vectors are first rotated, isometrically, into a random basis of n.
 
-Sequences are rows of pool positions, shorter ones padded (`candidates/sampling.py`). Where lengths differ, or where an
-instruction is before the exemplars, `average` and `positional` have the length or the instruction's embedding
-next to them; `sequence` embeds the whole text anyway.
+Sequences are rows of pool positions, shorter ones padded (`candidates/sampling.py`). If lengths differ, or if there are
+instructions, `average` and `positional` are extended by the length or the instruction's embedding; `sequence` embeds
+the whole text anyway.
 """
 
 from __future__ import annotations
