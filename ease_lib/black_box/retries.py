@@ -61,8 +61,8 @@ def _beyond(error: errors.EndpointError, deadline_seconds: float) -> errors.Endp
     """The failure, with the reason why it is not retried."""
     said = copy.copy(error)
     said.args = (
-        f"{error}; it asks for a wait of {error.retry_after:g} s, and llm_deadline_seconds={deadline_seconds:g} "
-        "after the first failure end earlier; raise it, or run the same command later to continue",
+        f"{error}; it asks for a wait of {error.retry_after:g} s, which would exceed "
+        f"llm_deadline_seconds={deadline_seconds:g}; raise it, or run the same command later to continue",
     )
     return said
 
