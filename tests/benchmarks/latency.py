@@ -50,10 +50,10 @@ def main() -> int:
 def measured(method: str, parallel: int, arguments: argparse.Namespace) -> str:
     """A row of the table."""
     mean, spread, in_flight = arguments.latency_seconds, arguments.spread_seconds, arguments.in_flight
-    values = {"validation_size": ROWS, "method": method, "budget": arguments.budget, "parallel": parallel}
+    values = {"evaluation_rows": ROWS, "method": method, "budget": arguments.budget, "parallel": parallel}
     search = searched(values, in_flight, mean, spread)
     evaluations = len(search.history)
-    least = evaluations * ROWS * mean / in_flight
+    least = sum(len(rows) for *_, rows in search.history) * mean / in_flight
     same = "yes" if search.history == searched(values, in_flight).history else "NO"
     seconds, busy = search.seconds, search.under_way
     return (
@@ -86,7 +86,13 @@ def searched(values: Mapping[str, object], in_flight: int, mean: float = 0.0, sp
         parameters = parse_parameters(
             {
                 **{"task": "table", "task_uri": str(table), "input_columns": "question", "output_column": "answer"},
-                **{"pool_size": 100, "test_size": 20, "store_uri": f"{folder}/store", "max_llm_requests": 0},
+                **{
+                    "pool_size": 100,
+                    "validation_size": 100,
+                    "test_size": 20,
+                    "store_uri": f"{folder}/store",
+                    "max_llm_requests": 0,
+                },
                 **{"llm_base_url": served.url, "llm_model": MODEL, "llm_concurrency": in_flight, "max_zero_answers": 0},
                 **values,
             }
