@@ -45,7 +45,8 @@ def test_retry_after_is_kept():
 
 def test_a_wait_beyond_the_deadline_is_named():
     failure = errors.RateLimited("HTTP 429", retry_after=3600.0)
-    with pytest.raises(errors.RateLimited, match="HTTP 429; it asks for a wait of 3600 s, which would exceed llm_deadline"):
+    match = "HTTP 429; it asks for a wait of 3600 s, which would exceed llm_deadline"
+    with pytest.raises(errors.RateLimited, match=match):
         retry(ScriptedClient(errors.Overloaded(""), failure, "yes"))
     first, second = (errors.RateLimited("HTTP 429", retry_after=60.0) for _ in range(2))
     with pytest.raises(errors.RateLimited, match="it asks for a wait of 60 s"):
