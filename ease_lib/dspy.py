@@ -77,7 +77,7 @@ WINDOW = 10
 """Number of recent calls, for each of `max_errors`, among which exceptions are counted."""
 NUMBER = bool | int | float | np.bool_ | np.number
 ROUNDING = 1e-9
-"""How far a score may lie outside [0, 1], as sums of weights do."""
+"""Tolerance for scores outside [0, 1], as sums of weights have."""
 VALIDATION_SHARE = 0.5
 """Share of the training set that becomes the validation set where none is given."""
 POOL_SUFFIX = ".pool.jsonl"

@@ -94,7 +94,7 @@ SAME_COLUMNS = (
 
 @dataclass
 class Trouble:
-    """What is going to happen. Times in seconds."""
+    """Planned failures. Times in seconds."""
 
     kills: int
     fault_rate: float
@@ -105,7 +105,7 @@ class Trouble:
 
 @dataclass
 class Counts:
-    """What happened."""
+    """Counts of what happened."""
 
     attempts: int = 0
     kills: int = 0

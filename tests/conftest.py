@@ -91,7 +91,7 @@ def real_data():
 
 @pytest.fixture(params=["cpu", "cuda"])
 def device(request):
-    """Where torch computes: what a GPU decides is tested where there is one."""
+    """Device of torch; code for GPUs is tested if there is one."""
     if request.param == "cuda" and not torch.cuda.is_available():
         pytest.skip("torch sees no GPU here")
     return request.param

@@ -40,7 +40,7 @@ class S3Server:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What lets boto3 find it, and nothing of the developer's."""
+        """Variables by which boto3 finds the server, and nothing of the developer's."""
         return {
             "AWS_ENDPOINT_URL_S3": self.url,
             "AWS_ACCESS_KEY_ID": ACCESS_KEY,

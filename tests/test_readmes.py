@@ -1,4 +1,4 @@
-"""What the READMEs say can be done: every command is run here, or says what it needs; options, links and paths exist.
+"""The READMEs hold: every command is run here, or says what it needs; options, links and paths exist.
 
 A comment with the word "needs" marks the command that it is behind, or all those below it in its block.
 """
@@ -213,7 +213,7 @@ def answer(examples, text):
 async def answer_async(examples, text):
     return answer(examples, text)
 """
-"""What stands for the reader's own code."""
+"""Replacement for the reader's own code."""
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -1,4 +1,4 @@
-"""What answers cost."""
+"""Cost of answers."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Embedder(Protocol):
         ...
 
     def count_truncated(self, texts: Sequence[str]) -> int:
-        """How many of the texts are longer than the embedder reads."""
+        """Number of texts that are longer than the embedder reads."""
         ...
 
 

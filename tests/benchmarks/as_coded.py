@@ -31,7 +31,7 @@ Found = tuple[float, float]
 
 
 def searched(cell: Cell) -> Iterator[tuple[str, Found]]:
-    """What each of the two finds on a cell's data, by its name."""
+    """Result of each of the two on a cell's data, by its name."""
     parameters = parse_parameters(cell.parameters)
     data = load_data(parameters.task, parameters.task.data_seed(parameters.run.seed), Sources())
     config = parameters.optimizer

@@ -68,7 +68,7 @@ class Run:
 
     @property
     def pair(self) -> tuple[str, str, int]:
-        """What runs of several methods have in common."""
+        """Key of the pair: the parts that runs of several methods share."""
         return self.task, self.endpoint, self.repeat
 
 
@@ -158,7 +158,7 @@ def read_lines(path: Path, kind: type[T]) -> list[T]:
 
 
 def line_of(run: Any) -> list[Any]:
-    """What such a file has of it, numbers to four digits."""
+    """The line for such a file, numbers to four digits."""
     return [f"{value:.4g}" if isinstance(value, float) else value for value in astuple(run)]
 
 

@@ -94,7 +94,7 @@ def main() -> int:
 
 @dataclass(frozen=True)
 class Measured:
-    """What an optimizer found in one draw of a task.
+    """Result of an optimizer in one draw of a task.
 
     Args:
         score: on unseen rows; estimate: what the optimizer itself says of it, not a number where it says nothing.
@@ -192,7 +192,7 @@ def measured(model: str, task: str, calls: int, seed: int, name: str, threads: i
 
 @dataclass(frozen=True)
 class Run:
-    """What an optimizer is given."""
+    """Inputs of an optimizer."""
 
     pool: list[Any]
     validation: list[Any]

@@ -1,4 +1,4 @@
-"""What `build_dataset` takes for a table of any size: time, and memory beside the interpreter with its libraries.
+"""Time and memory of `build_dataset` for a table of any size; memory in addition to the interpreter with its libraries.
 
     python -m tests.benchmarks.large_table --gigabytes 5 [--suffix jsonl] [--pool-size 0] [--folder DIR]
 

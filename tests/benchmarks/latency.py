@@ -85,15 +85,18 @@ def searched(values: Mapping[str, object], in_flight: int, mean: float = 0.0, sp
         table.write_text("question,answer\n" + "".join(f"question {n},{('yes', 'no')[n % 2]}\n" for n in range(220)))
         parameters = parse_parameters(
             {
-                **{"task": "table", "task_uri": str(table), "input_columns": "question", "output_column": "answer"},
-                **{
-                    "pool_size": 100,
-                    "validation_size": 100,
-                    "test_size": 20,
-                    "store_uri": f"{folder}/store",
-                    "max_llm_requests": 0,
-                },
-                **{"llm_base_url": served.url, "llm_model": MODEL, "llm_concurrency": in_flight, "max_zero_answers": 0},
+                "task": "table",
+                "task_uri": str(table),
+                "input_columns": "question",
+                "output_column": "answer",
+                "pool_size": 100,
+                "validation_size": 100,
+                "test_size": 20,
+                "store_uri": f"{folder}/store",
+                "llm_base_url": served.url,
+                "llm_model": MODEL,
+                "llm_concurrency": in_flight,
+                "max_zero_answers": 0,
                 **values,
             }
         )

@@ -50,7 +50,7 @@ def searched(made: Search) -> Found:
 
 
 def about_worlds(names: Sequence[str], seeds: range) -> str:
-    """What can be found in each."""
+    """Best possible scores in each world."""
     lines = ["| World | random sequence of five | best single exemplar | best sequence | prompt-specific variance |"]
     lines.append("|---|--:|--:|--:|--:|")
     for name in names:

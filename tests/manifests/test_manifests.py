@@ -1,4 +1,5 @@
-"""What `kubectl apply -k` sends: valid objects, hardened pods, no secret in git, nothing that refers to nothing."""
+"""Objects that `kubectl apply -k` sends: valid ones, hardened pods, no secret in git, nothing that refers to
+nothing."""
 
 import argparse
 import itertools
@@ -50,7 +51,7 @@ def built(folder):
 
 
 def overlay(folder, kustomization):
-    """What an overlay of somebody's beside ours would build."""
+    """Objects that a user's own overlay next to ours would build."""
     own = folder / "manifests" / "overlays" / "own"
     if not own.exists():
         shutil.copytree(MANIFESTS, folder / "manifests")

@@ -61,7 +61,7 @@ class Request:
 
 @dataclass
 class Script:
-    """What the server does beside its work.
+    """Scripted behaviour of the server in addition to its work.
 
     `faults` holds (method, pattern of the path, status, message, how often); `frames` the states that a run goes
     through, one further with every question; `logs` what the pods of tasks (`optimize`, `root-driver`) have printed;

@@ -46,7 +46,7 @@ OLD |= {"record": RECORD, "record_sha256": "c" * 64, "image": "ease-pipelines-gp
 
 
 def passed(parameters, *, complete=False):
-    """What `build_dataset` gives to the tasks after it."""
+    """Parameters that `build_dataset` passes to the later tasks."""
     found = {}
     for name in list(COMPONENTS)[1:]:
         configs = [stage.module.Config for stage in stages_of(name) if stage is not CHECK]

@@ -507,7 +507,7 @@ class _Building:
         return self.parameters[f"components-{self._hash(called)}"]
 
     def _values(self, task: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """What the task's inputs are."""
+        """Inputs of the task."""
         values = {}
         for name, source in _sources(task, "parameters"):
             if "componentInputParameter" in source:
@@ -547,7 +547,7 @@ class _Building:
         return list(inner["dag"]["tasks"])[:1] * count
 
     def _patch(self, key: str, called: str, values: Mapping[str, Any], artifacts: Mapping[str, Any]) -> str:
-        """What the driver adds to the pod: the launcher's command, the program, environment, volumes."""
+        """Additions of the driver to the pod: the launcher's command, the program, environment, volumes."""
         component = self.package.components[called]
         container = self.package.containers[component["executorLabel"]]
         made = component.get("outputDefinitions", {})
@@ -662,7 +662,7 @@ def _sources(task: Mapping[str, Any], kind: str) -> Iterator[tuple[str, Any]]:
 
 
 def _items(iterator: Mapping[str, Any], values: Mapping[str, Any]) -> list[Any]:
-    """What a loop goes through: named in the pipeline, or the output of a task."""
+    """Items of a loop: named in the pipeline, or the output of a task."""
     items = iterator["items"]
     found = items["raw"] if "raw" in items else values[items["inputParameter"]]
     return list(json.loads(found) if isinstance(found, str) else found)

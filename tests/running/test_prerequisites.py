@@ -1,4 +1,4 @@
-"""What stops a run is found before it begins, and said with its remedy."""
+"""Problems that would stop a run are found before it begins, and reported with a remedy."""
 
 import http.server
 import socket

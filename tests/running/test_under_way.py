@@ -1,4 +1,4 @@
-"""Which run a run that begins now continues, if any."""
+"""The earlier run that a new one continues, if any."""
 
 from dataclasses import replace
 

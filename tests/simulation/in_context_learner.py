@@ -60,9 +60,9 @@ WORD_DOUBT = 0.15
 WORD_AMPLE = 0.25
 """Weight of evidence for a class of words that leaves 1/e of the doubt that there is without any."""
 WORD_BORROWED = 0.2
-"""What a word of a similar class counts, compared with one of the same class."""
+"""Weight of a word of a similar class, compared with one of the same class."""
 WORD_COPIED = 0.1
-"""What a word that is only repeated counts as evidence for repeating, compared with one that is rewritten."""
+"""Weight of a repeated word as evidence for repeating, compared with a rewritten one."""
 WORD_AFFIX = 4
 """Most letters that a rewriting may add to a word."""
 SELECTION_BEST = 0.95
@@ -74,7 +74,7 @@ LABEL_ONCE = 0.5
 LABEL_SHARPNESS = 2.0
 """How much more the most similar exemplars count (exponent of the similarity)."""
 MANNER_VALUE, WORD_VALUE, TRIPLE_VALUE = 3.0, 1.0, 0.2
-"""What two texts have in common if they open or end alike, share a word, share three letters of a word."""
+"""Similarity of two texts that open or end alike, share a word, or share three letters of a word."""
 
 MEMORY = 2**14
 """Words whose analysis is kept: the same exemplars are asked about many queries."""
@@ -310,7 +310,7 @@ def _items(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class WordClass:
-    """What decides how a word is rewritten: its beginning first of all."""
+    """Class of a word that decides how it is rewritten, mainly its beginning."""
 
     start: str
     capitalised: bool

@@ -1,4 +1,4 @@
-"""What the simulated learner thinks of a text by itself: the topic of a piece of news, the sentiment of a sentence.
+"""Opinions of the simulated learner on a text by itself: the topic of a piece of news, the sentiment of a sentence.
 
 It has two families of labels that it knows, and for each a list of words that speak for one, written down from general
 knowledge and not counted in any data; that of sentiments was lengthened once, since the learner was wrong too often. It

@@ -1,4 +1,4 @@
-"""Which kept answers a run uses, and when everything is asked anew."""
+"""Kept answers that a run uses, and reasons to ask everything again."""
 
 import json
 import re

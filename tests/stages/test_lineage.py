@@ -1,4 +1,4 @@
-"""Where a prompt comes from, asked of real runs: all stages in this process, recorded as a pipeline's tasks are."""
+"""Lineage of real runs: all stages in this process, recorded like a pipeline's tasks."""
 
 import copy
 import csv

@@ -1,4 +1,4 @@
-"""What makes sequences of a task differ, and what can be learnt from answers.
+"""Study of the causes of differences between a task's sequences, and of what can be learnt from answers.
 
 Random sequences are asked many validation rows, once and through the cache. Everything is then compared by replay, on
 sequences and rows that it was not told of: half of the rows are for learning, the others for judging.
@@ -160,7 +160,7 @@ def _answered(parameters: Parameters, sequences: int, rows: int, run: Run) -> An
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
-    """What the stages before the search make."""
+    """Outputs of the stages before the search."""
 
     pool: list[Exemplar]
     validation: list[Exemplar]

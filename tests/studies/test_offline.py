@@ -1,4 +1,4 @@
-"""What can be learnt from answers, by replay."""
+"""The study of answers, by replay."""
 
 import pytest
 

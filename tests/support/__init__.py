@@ -1,1 +1,1 @@
-"""What several tests use: an endpoint that fails on demand, objectives, and what every optimizer must do."""
+"""Shared test code: an endpoint that fails on demand, objectives, and the conformance suite of optimizers."""

@@ -1,4 +1,4 @@
-"""What the processes of a comparison's cells may do in tests, in place of a run: they only leave a result, or die."""
+"""Work of a comparison's cell processes in tests, in place of a run: they only leave a result, or die."""
 
 import json
 import os

@@ -82,7 +82,7 @@ def answer(messages: Messages) -> str:
 
 @dataclass
 class Seen:
-    """What the endpoint was asked.
+    """Requests that the endpoint received.
 
     Args:
         on_request: called with the messages before they are answered.

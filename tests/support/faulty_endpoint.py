@@ -21,7 +21,7 @@ Fault = Callable[["FaultyHandler", str], None]
 
 @dataclass
 class Script:
-    """What the endpoint does: `faults` are used up one a request, then every request is answered.
+    """Script of the endpoint: `faults` are used up, one per request; then every request is answered.
 
     `on_request` sees every prompt as it comes in; `finished` counts the answers that were sent, by prompt.
     """

@@ -1,4 +1,4 @@
-"""What every optimizer must do. A new one gets all of it for three lines:
+"""Conformance suite of optimizers. A new one gets all of it for three lines:
 
 class TestMyMethod(OptimizerConformance):
     def create(self, problem):

@@ -1,4 +1,4 @@
-"""What does not fit is said in one sentence; no text is taken for a number."""
+"""Wrong documents get one sentence; no text is taken for a number."""
 
 from dataclasses import dataclass, field
 from typing import NotRequired

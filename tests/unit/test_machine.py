@@ -1,4 +1,4 @@
-"""What a process takes of its machine, and children that take no module from the working folder."""
+"""Resources of a process, and children that take no module from the working folder."""
 
 import gc
 import os

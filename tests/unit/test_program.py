@@ -156,7 +156,7 @@ def test_a_folder_without_a_result_is_named(tmp_path):
 
 
 def what_it_was(folder):
-    """What identifies a run: its id, its result, and what two equal runs record alike."""
+    """Identity of a run: its id, its result, and the records that two equal runs share."""
     chain = follow(str(folder))
     (run_id,) = {step.record["run"]["id"] for step in chain.everything}
     records = [

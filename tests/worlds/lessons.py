@@ -31,7 +31,7 @@ EASE = (0.7, 1.0)
 REMEMBERED = 0.93
 """Share of an exemplar's effect that remains after each one that follows it."""
 FIRST = 0.8
-"""What is understood of the first, with nothing before it."""
+"""Share understood of the first exemplar, which has none before it."""
 
 
 @dataclass(frozen=True, kw_only=True)

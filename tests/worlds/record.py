@@ -69,7 +69,7 @@ def main() -> int:
 
 
 def recorded(parameters: Parameters, run: Run) -> dict[str, Any]:
-    """What the LLM answers, and what a search may know of the task."""
+    """Answers of the LLM, and what a search may know of the task."""
     data = offline.prepared(parameters, run)
     template = PromptTemplate.of(data.dataset["template"])
     metric = run.metric(data.dataset["metric"], data.dataset["metric_sha256"]).score

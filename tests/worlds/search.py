@@ -19,7 +19,7 @@ SAMPLED_CANDIDATES, SHORTLIST_SIZE = 400, 100
 
 @dataclass(frozen=True)
 class Found:
-    """What a search ends with.
+    """Result of a search.
 
     Args:
         score: the true one of its prompt; expected: what the search says of it.
@@ -60,7 +60,7 @@ def search(world: World, method: str, answers: int, seed: int, parallel: int = 0
 
 
 def searched(optimizer: ExemplarOptimizer, world: World, rows: tuple[int, ...], config: OptimizerConfig) -> History:
-    """What `ease_lib/search/loop.py` does: b / 2 proposals at once, while b / 2 before them are evaluated.
+    """Search like `ease_lib/search/loop.py`: b / 2 proposals at once, while b / 2 before them are evaluated.
 
     Args:
         rows: of every evaluation, where the method does not choose them.

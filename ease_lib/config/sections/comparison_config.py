@@ -1,4 +1,4 @@
-"""What a comparison varies."""
+"""Axes of a comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a parameter is declared, and the values of parameters that others need to know."""
+"""Declaration of parameters, and values of parameters that other modules use."""
 
 from __future__ import annotations
 

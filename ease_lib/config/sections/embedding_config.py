@@ -1,4 +1,4 @@
-"""How texts become vectors."""
+"""Embedding of texts."""
 
 from __future__ import annotations
 

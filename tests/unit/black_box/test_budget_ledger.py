@@ -1,4 +1,4 @@
-"""What one part spends the others see; two at once cannot both take the last of it."""
+"""Each part sees what the others spend, and two at once cannot both take the rest."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What an endpoint says is read before its status; errors count wherever they stand."""
+"""An endpoint's message is read before its status; errors count anywhere in an answer."""
 
 import json
 

@@ -30,7 +30,7 @@ class Worker:
 
 
 def taken(queue, prompts, hold):
-    """Which worker had each prompt, all of them waiting at once while `hold` keeps every worker."""
+    """Worker of each prompt, all of them waiting at once while `hold` keeps every worker."""
     found = {}
 
     def ask(prompt):

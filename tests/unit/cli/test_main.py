@@ -79,7 +79,7 @@ def test_a_mistyped_option_names_the_nearest(given, said, capsys):
 
 
 def started_with():
-    """What Python itself has loaded from this environment before it does anything."""
+    """Modules that Python itself has loaded in this environment before it does anything."""
     code = "import sys; print(sorted(name for name in sys.modules if '.' not in name))"
     return set(ast.literal_eval(subprocess.check_output([sys.executable, "-c", code], text=True)))
 

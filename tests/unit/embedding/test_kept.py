@@ -1,4 +1,4 @@
-"""What was embedded once is not embedded again, and nothing is taken for what it is not."""
+"""Kept embeddings: no text is embedded twice, and none is confused with another."""
 
 import numpy as np
 import pytest

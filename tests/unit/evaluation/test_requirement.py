@@ -1,4 +1,4 @@
-"""What answers must keep beside scoring well: in the search, in the test, and where a prompt is published."""
+"""Requirements on answers: in the search, in the test, and in publishing."""
 
 import json
 import re

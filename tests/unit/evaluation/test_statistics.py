@@ -1,4 +1,4 @@
-"""What is said of a difference is false at most as often as stated."""
+"""Claims of a difference are false at most as often as stated."""
 
 import resource
 

@@ -83,7 +83,7 @@ def test_openssl_verifies_the_same_signature(pair, tmp_path):
 
 
 def pre_authentication(kind, body):
-    """What the DSSE protocol, version 1, signs; written here once more, so that no library checks itself."""
+    """Bytes that the DSSE protocol, version 1, signs; written here again, so that no library checks itself."""
     return b"DSSEv1 %d %b %d %b" % (len(kind), kind.encode(), len(body), body)
 
 

@@ -1,4 +1,4 @@
-"""What a record may not hold, and what it may."""
+"""Text that a record may hold, and text that it may not."""
 
 import base64
 import random

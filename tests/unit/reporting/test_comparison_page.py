@@ -1,4 +1,4 @@
-"""Which method is best, and when that can be said."""
+"""The best method, and the evidence needed to name it."""
 
 import re
 

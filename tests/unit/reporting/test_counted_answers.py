@@ -1,4 +1,4 @@
-"""What the page counts of answers."""
+"""Counts of answers on the page."""
 
 import pytest
 

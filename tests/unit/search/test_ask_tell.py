@@ -1,4 +1,4 @@
-"""What is asked for, and in which order it is told; `test_loop.py` and `test_trials.py` have what drives it."""
+"""Proposals, and the order in which scores are told; `test_loop.py` and `test_trials.py` have what drives it."""
 
 from ease_lib.artifacts.store import open_store
 from ease_lib.black_box.usage import Usage

@@ -1,4 +1,4 @@
-"""What a search ends with, and what its answers say beside the winner."""
+"""Outcome of a search, and findings from its answers."""
 
 import numpy as np
 import pytest

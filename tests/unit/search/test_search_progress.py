@@ -1,4 +1,4 @@
-"""What the log and a bar are told of a search."""
+"""Progress of a search in the log and the bar."""
 
 import logging
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""What the last search was answered, for the next one."""
+"""Answers of the last search, for the next one."""
 
 import pytest
 

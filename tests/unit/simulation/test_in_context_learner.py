@@ -1,4 +1,4 @@
-"""What the in-context learner makes of exemplars: rules found, noise that misleads, prompts that must not break it.
+"""Use of exemplars by the in-context learner: rules found, noise that misleads, prompts that must not break it.
 
 Its constants are protected by the last tests: random sequences must stay as different as the studies need them.
 """

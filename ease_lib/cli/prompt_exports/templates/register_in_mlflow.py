@@ -11,7 +11,7 @@ import mlflow
 from ease_prompt import PROMPT
 
 CONFIG = {"temperature": "temperature", "max_tokens": "max_tokens", "top_p": "top_p", "stop": "stop_sequences"}
-"""How MLflow calls what a request says."""
+"""MLflow's names for the fields of a request."""
 
 
 def template():

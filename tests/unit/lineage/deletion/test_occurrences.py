@@ -1,4 +1,4 @@
-"""Which files hold a row, and where other files show it."""
+"""Files that hold a row, and places where other files show it."""
 
 import csv
 import gzip
@@ -32,7 +32,7 @@ def held_in(name, content, row=TEXT):
 
 
 def shown_in(name, content, row=TEXT, known=True):
-    """Where a file shows the row.
+    """Places where a file shows the row.
 
     Args:
         known: whether the text is, or its hash alone.

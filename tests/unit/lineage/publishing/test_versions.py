@@ -1,4 +1,4 @@
-"""What a published version is when the attempt that wrote it was killed, and which version is the latest."""
+"""Published versions whose writer was killed, and the latest version."""
 
 import contextlib
 

@@ -15,7 +15,7 @@ from tests.support.objectives import ordered_sum
 SETTINGS = {"initial_design": 10, "sampled_candidates": 2000, "shortlist_size": 500, "nu": 0.1, "ridge": 0.1}
 SEVERAL = pytest.mark.rooms("ease_lib/search", "ease_lib/machine.py")
 QUICK = {**SETTINGS, "training_steps": 100}
-"""Where it does not matter how well it learns."""
+"""Settings for tests in which the quality of learning does not matter."""
 
 
 def play(optimizer, objective, evaluations):

@@ -1,4 +1,4 @@
-"""What a search plans for, by its configuration."""
+"""Plan of a search, from its configuration."""
 
 import pytest
 

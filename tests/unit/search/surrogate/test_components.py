@@ -1,4 +1,4 @@
-"""What sequences have in common."""
+"""Components that sequences share."""
 
 import itertools
 
