@@ -1,6 +1,7 @@
 """Check words that a program can check: `python -m tests.wording`, a part of `make check`.
 
-- A docstring begins with a noun, an imperative or a sentence, not with a bare preposition ("Of a file of it.").
+- A docstring begins with a noun, an imperative, a question or a sentence, not with a bare preposition ("Of a file of
+  it.") or a clause ("What was found.").
 - No page, docstring or message has a phrase of `PHRASES`, which readers stumbled over; each stands with what to write.
 """
 
@@ -14,7 +15,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 CODE = ("ease_lib", "pipelines", "components", "images", "tests")
-BARE = re.compile(r"(Of|As|By|From|For|With|Without|In|On|At|To|Like|Likewise|Beside|Those|Its|Their|Whoever)\b")
+BARE = re.compile(
+    r"(Of|As|By|From|For|With|Without|In|On|At|To|Like|Likewise|Beside|Those|Its|Their|Whoever)\b|(What|Where)\b(?![^.]*\?)"
+)
 PHRASES = {
     "whoever": "callers that, people who",
     "some hundred": "a few hundred",

@@ -84,7 +84,7 @@ def test_smoke_run_from_data_to_report(tmp_path):
 
 
 def assert_the_same_in_one_process(out, inline):
-    """What differs are times, addresses and the records that hold them."""
+    """Only times, addresses and the records that hold them differ."""
     finished = ease_run(*QUICK, "--output-dir", inline, "--runner", "inline")
     assert finished.returncode == 0, finished.stdout + finished.stderr
     assert (finished.stderr, "search ended: budget" in finished.stdout) == ("", True)

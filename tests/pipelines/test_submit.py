@@ -478,7 +478,7 @@ def test_the_dashboards_summary_has_the_table_of_fields(server):
 
 
 def test_help_and_submission_load_no_compiler():
-    """What takes seconds to import is for those who compile."""
+    """Modules that take seconds to import are for compiling only."""
     program = (
         "import sys, contextlib, io\nfrom pipelines.__main__ import main\n"
         "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()): main(['submit', '--help'])\n"

@@ -112,7 +112,7 @@ def test_most_shards_have_room_with_the_longest_parameters_and_one_more_has_not(
 
 @pytest.mark.parametrize(("workers", "share"), [(8, 0.6), (MOST_WORKERS, 0.8)])
 def test_a_comparison_takes_room_for_its_workers_however_many_cells_it_has(tmp_path, workers, share):
-    """What is left is for further tries of them: such a pod is one more node with a `pod-spec-patch`."""
+    """The rest is for further tries of them: such a pod is one more node with a `pod-spec-patch`."""
     compile_all(tmp_path, Placement(workers=workers))
     package = Package((tmp_path / "comparison_pipeline.yaml").read_text())
     place = place_of(PARAMETERS["store_uri"], "3f0c8a52-6d1e-4b0b-9c55-0d5a7e2f9b41")

@@ -368,7 +368,7 @@ def test_diff_names_another_speed_for_it_decides_how_far_a_search_gets_in_its_ti
 
 
 def test_equal_inputs_give_equal_bytes_but_for_times_and_ids(tmp_path):
-    """What decides anything is equal to the byte; times and costs are in few files, and only in named fields."""
+    """Decisive files are equal to the byte; times and costs are in few files, and only in named fields."""
     one, other = (RecordedRun(tmp_path / name).remembered() for name in ("one", "other"))
     equal = ("pool", "validation", "test", "summary", "tops", "kept", "instructions", "embeddings", "best_sequence")
     for name in (*equal, "predictions", "publication"):

@@ -75,7 +75,7 @@ def test_of_a_text_and_of_messages_by_the_chat_api(keys):
 
 
 def test_what_is_not_sent_is_in_no_key_and_answers_from_when_it_was_are_found(keys):
-    """Where raw completions would end, and that some prompt of the run is messages."""
+    """The ends of raw completions, and that some prompt of the run is messages, are not sent."""
     unsent = Sampling(max_tokens=64, stop="\n\n", messages=True)
     assert keys(sampling=unsent) == keys()
     keys.kept.unknown = {keys()}

@@ -208,7 +208,7 @@ def test_no_credit_ends_the_run_and_scores_nothing(kind, fault):
 
 @pytest.mark.parametrize("code", [400, 413, 422])
 def test_a_request_that_is_refused_as_such_is_about_its_row(code):
-    """What other statuses are about is told by other prompts: `test_blame.py`."""
+    """The cause of other statuses follows from other prompts: `test_blame.py`."""
     with faulty_endpoint(row_number) as server:
         server.script.on_request = lambda prompt: (
             row_number(prompt) == "3" and server.script.faults.append(status(code))

@@ -371,7 +371,7 @@ def test_every_metric_can_be_named():
     ],
 )
 def test_instruction_induction_scores_as_its_authors_code_did(rule, answer, output, score):
-    """What their code gave for these; thinking aside, which no model did then."""
+    """Scores of their code for these; without thinking, which no model did then."""
     assert METRICS[f"instruction_induction{rule}"](answer, [output]) == pytest.approx(score, abs=1e-15)
 
 

@@ -363,7 +363,7 @@ def test_answers_of_several_lines_end_at_the_blank_line():
 
 
 def test_one_longer_row_in_the_pool_changes_no_request_of_a_chat():
-    """Where a raw completion would end is not sent, and limits are powers of two."""
+    """The end of a raw completion is not sent, and limits are powers of two."""
     pool = [Exemplar(0, "q", ("word " * 40,)), Exemplar(1, "q", ("yes",))]
     longer = [*pool, Exemplar(2, "q", ("word\n" * 42,))]
     one, other = (replace(ASKED, sampling=answer_sampling(each, EndpointConfig())) for each in (pool, longer))

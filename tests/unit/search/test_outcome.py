@@ -60,7 +60,7 @@ def test_a_winner_that_is_better_is_thought_to_be():
 
 
 def test_of_more_sequences_than_a_model_takes_an_early_winner_is_found_and_thought_no_better_than_it_is(monkeypatch):
-    """What the model is fitted to is chosen by score, and must not look better for that."""
+    """The sequences that the model is fitted to are chosen by score, and must not look better for that."""
     monkeypatch.setattr(answers, "MOST_SEQUENCES", 100)
     equals, found = [], []
     for seed in range(6):

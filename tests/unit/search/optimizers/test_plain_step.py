@@ -86,7 +86,7 @@ def replayed(problem, told):
 
 
 def searched(problem):
-    """What was told, when even exemplars are worth more, and by iteration the values of all that was compared."""
+    """Observations if even exemplars are worth more, and the compared values by iteration."""
     search, told, compared = new_search(problem), [], {}
     for iteration in range(INITIAL + ITERATIONS):
         if iteration >= INITIAL:

@@ -48,7 +48,7 @@ def test_it_predicts_sequences_that_it_has_not_seen_where_exemplars_add_up():
 
 
 def test_where_sequences_differ_by_chance_alone_it_says_so():
-    """What is left is a mean shrunk to the population's, and new sequences are all alike to it."""
+    """The rest is a mean shrunk to the population's, and new sequences are all alike to it."""
     chance = np.random.default_rng(2)
     own = {}
     effect = lambda sequence: own.setdefault(sequence, float(chance.normal(0, 0.15)))  # noqa: E731
