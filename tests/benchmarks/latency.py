@@ -53,7 +53,7 @@ def measured(method: str, parallel: int, arguments: argparse.Namespace) -> str:
     values = {"evaluation_rows": ROWS, "method": method, "budget": arguments.budget, "parallel": parallel}
     search = searched(values, in_flight, mean, spread)
     evaluations = len(search.history)
-    least = sum(len(rows) for *_, rows in search.history) * mean / in_flight
+    least = search.answers * mean / in_flight
     same = "yes" if search.history == searched(values, in_flight).history else "NO"
     seconds, busy = search.seconds, search.under_way
     return (
@@ -66,12 +66,13 @@ class Searched:
     """A search that ended.
 
     Args:
-        history: sequences with their scores, and the rows of each.
+        history: sequences with their scores, and the rows of each; answers: their number of rows in all.
         seconds: of the search, as its report says; stage_seconds: until its artifacts were written.
         under_way: requests that the endpoint had, in the mean.
     """
 
     history: list[tuple[object, ...]]
+    answers: int
     seconds: float
     stage_seconds: float
     under_way: float
@@ -108,6 +109,7 @@ def searched(values: Mapping[str, object], in_flight: int, mean: float = 0.0, sp
         rows = read_table(Path(at.history), contracts.HISTORY).to_pylist()
     return Searched(
         history=[(row["exemplar_ids"], row["score"], row["row_ids"]) for row in rows],
+        answers=sum(len(row["row_ids"]) for row in rows),
         seconds=summary["seconds"]["total"],
         stage_seconds=stage_seconds,
         under_way=served.mean_under_way,
