@@ -109,7 +109,7 @@ def ask_orders(
             usage += evaluation.usage
             of_rows |= dict(zip(evaluation.rows, evaluation.scores, strict=True))
         scores[name] = [of_rows[row] for row in rows]
-    logger.info("asked %d orders of the winner", len(scores))
+    logger.info("evaluated %d orders of the winner", len(scores))
     return OrderReport(findings=order_report(scores, outcome.model.variances.sequences), usage=usage)
 
 

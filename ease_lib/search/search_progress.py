@@ -102,7 +102,7 @@ class SearchProgress:
             return
         self._told, self._best, self._error = told, best.score, best.error
         _log(
-            "answers %d/%d  %d sequences  best so far %.3f ± %.3f: %d exemplars, asked %d rows",
+            "answers %d/%d  %d sequences  best so far %.3f ± %.3f: %d exemplars, on %d rows",
             told,
             self._planned,
             len(history.seen),

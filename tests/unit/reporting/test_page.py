@@ -425,7 +425,7 @@ def test_what_the_order_of_the_exemplars_does_is_shown_where_it_was_asked():
         **{"mean": 0.7, "lowest": 0.55, "highest": 0.95, "deviation": 0.1, "share": 0.4},
     }
     page = render_page(report(order=order), HISTORY, "p", PREDICTIONS)
-    assert "6 orders of these exemplars, asked 20 validation rows each, score 0.550 to 0.950, 0.700 on average" in page
+    assert "6 orders of these exemplars, each on 20 validation rows, score 0.550 to 0.950, 0.700 on average" in page
     assert "40 % of the variance between the sequences" in page
     assert "Does its order matter?" not in render_page(report(), HISTORY, "p", PREDICTIONS)
 
