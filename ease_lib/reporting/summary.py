@@ -144,8 +144,8 @@ def said_of_labels(report: Mapping[str, Any]) -> list[str]:
     labels, listed = report.get("labels"), report["mislabelled_exemplars"]
     if not labels or (not listed and labels["expected_wrong"] < 1):
         return []
-    told = f"validation rows tell {100 * labels['told_apart']:.0f} % of each other's labels"
-    about = f"about {labels['expected_wrong']:.0f} labels of the pool are wrong, by estimate"
+    told = f"validation rows predict {100 * labels['told_apart']:.0f} % of each other's labels"
+    about = f"an estimated {labels['expected_wrong']:.0f} labels of the pool are wrong"
     said = [
         f"{len(listed)} of {labels['judged']} exemplars are listed as mislabelled; {about} ({told})."
         if listed
@@ -185,9 +185,9 @@ def not_as_expected(best: Mapping[str, Any]) -> str:
     points = 100 * (best["test_score"] - best["estimate"])
     where, amount = ("below", "much") if points < 0 else ("above", "little")
     return (
-        f"The test score is {abs(points):.1f} points {where} what the search expected, more than the intervals allow "
-        "together: if not by chance, which does that in one run of twenty, then the test rows are of another kind than "
-        f"the validation rows, or the search expected too {amount}."
+        f"The test score is {abs(points):.1f} points {where} what the search expected, more than both intervals allow. "
+        "Chance does that in one run of twenty; otherwise the test rows are of another kind than the validation rows, "
+        f"or the search expected too {amount}."
     )
 
 

@@ -278,7 +278,7 @@ def test_a_winner_without_exemplars_and_answers_that_are_all_right_have_no_empty
     right = [{**PREDICTIONS[0], "score": 1.0}]
     page = render_page(report(best=best), HISTORY, "p", right)
     assert "None: the prompt is only the query" in page
-    assert "The last exemplar stands next to the query" not in page
+    assert "The last exemplar is next to the query" not in page
     assert "no choice of exemplars may help" not in page
 
 
@@ -473,7 +473,7 @@ def test_a_pool_whose_wrong_labels_cannot_be_told_says_why():
     assert said.startswith(
         "No exemplar is mislabelled with enough certainty to be listed, though about 9 labels of the pool"
     )
-    assert "validation rows tell 92 % of each other's labels" in said
+    assert "validation rows predict 92 % of each other's labels" in said
     assert said_of_labels(with_labels(expected_wrong=0.4)) == []
 
 
