@@ -447,7 +447,7 @@ def test_exemplars_whose_label_is_contradicted_are_shown_with_what_rows_like_the
     found = {**listed, "input": "arrived <b>broken</b>", "output": "praise", "is_noisy": None}
     page = render_page(with_labels(listed), HISTORY, "p", PREDICTIONS, mislabelled=[found])
     assert "likely mislabelled" in page
-    assert "1 of 60 exemplars are listed as mislabelled; about 9 labels of the pool are wrong" in page
+    assert "1 of 60 exemplars are listed as mislabelled; an estimated 9 labels of the pool are wrong" in page
     assert "arrived &lt;b&gt;broken" in page
     assert '<td class="text">complaint</td><td class="n">99 %</td>' in page
     assert f"--exclude-rows {'ab' * 32}" in page
@@ -471,7 +471,7 @@ def test_a_winner_that_shows_a_mislabelled_exemplar_says_what_doing_without_woul
 def test_a_pool_whose_wrong_labels_cannot_be_told_says_why():
     (said,) = said_of_labels(with_labels())
     assert said.startswith(
-        "No exemplar is mislabelled with enough certainty to be listed, though about 9 labels of the pool"
+        "No exemplar is mislabelled with enough certainty to be listed, though an estimated 9 labels of the pool"
     )
     assert "validation rows predict 92 % of each other's labels" in said
     assert said_of_labels(with_labels(expected_wrong=0.4)) == []
