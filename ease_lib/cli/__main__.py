@@ -16,12 +16,12 @@ from ease_lib.errors import EXIT_ERROR, EXIT_STOPPED, EaseError, message_and_rem
 
 EXAMPLES = """examples:
   ease run --params demo                            the shipped task with the small local LLM
-  ease run --task lr --noise-ratio 0.1              a task that makes its rows
+  ease run --task lr --noise-ratio 0.1              a generated task
   ease run --task table --task-uri tickets.csv --input-columns text --output-column team \\
            --llm-base-url https://llm.example.org/v1 --llm-model small-1 --output-dir runs/tickets
-the key of an endpoint comes from EASE_LLM_API_KEY, for OpenAI itself also from OPENAI_API_KEY; the same command with
-the same --output-dir continues a run that was killed; exit codes: 0 done, 2 an error with its
-message, 3 not better than --require-better-than, 75 stopped and can be continued
+The key of an endpoint comes from EASE_LLM_API_KEY, for OpenAI itself also from OPENAI_API_KEY.
+To continue a run that was killed, repeat the command with the same --output-dir.
+Exit codes: 0 done, 2 an error with a message, 3 not better than --require-better-than, 75 stopped and can be continued
 """
 COMMANDS = {
     "run": "run the whole pipeline on this machine",

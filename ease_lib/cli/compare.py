@@ -20,8 +20,8 @@ EXAMPLES = """examples:
   ease compare --task table --task-uri tickets.csv --output-column team --llm-base-url https://llm.example.org/v1
   ease compare --tasks "lr, lp_variant" --noise-ratios "0, 0.5" --methods "ease, best_of_n" --endpoints local
   ease compare --methods "ease, {method: ease, shortlist: none}, {method: ease, nu: 1}" --task lr --repeats 5
-entries of a list are names or {parameter: value, ...}, with a label of their own if you like; the same command, or one
-with more methods, tasks or repeats, runs only what is not finished yet
+Entries of a list are names or {parameter: value, ...}, if you like with a label. The same command, or one with more
+methods, tasks or repeats, runs only the unfinished cells.
 """
 
 

@@ -1,6 +1,6 @@
-"""Try the task data, the embedder, the object store, the endpoint and this machine, as a run would meet them.
+"""Check the task data, the embedder, the object store, the endpoint and this machine, like the start of a run.
 
-Costs one short LLM request.
+It sends one short LLM request.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ease_lib.errors import EXIT_ERROR
 EXAMPLES = """examples:
   ease doctor --store-uri s3://my-bucket/ease       before the first run on an object store
   ease doctor --params demo                         everything that `make run` will need
-  kubectl run ease-doctor --rm -it --image ease-pipelines-cpu:VERSION -- ease doctor --llm-base-url URL
+  kubectl apply -f manifests/doctor.yaml            in a pod, with the settings of a stage
 """
 
 

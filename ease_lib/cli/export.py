@@ -1,6 +1,6 @@
 """Write the winning prompt of a run, or of a published version, as a folder that another library uses.
 
-It says the model and the sampling that the prompt was scored with.
+The folder includes the model and the sampling that the prompt was scored with.
 """
 
 from __future__ import annotations

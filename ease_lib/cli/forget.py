@@ -17,9 +17,9 @@ EXAMPLES = """examples:
   ease forget --row "You lost my parcel" --in runs/demo --remove --reason "request 17"
   ease forget --where customer=C045 --in tickets.csv --in runs/tickets --remove
   ease forget --row 5c8822d2... --in s3://data/pools --in s3://prompts/feedback --root s3://audit/lineage
-Files of runs, stores and published versions are deleted whole; your own tables are listed with their lines, for you to
-edit. Afterwards run the commands that it prints, one for each run that is affected: the same search without the row,
-also while the task's own data still has it. Stopped or killed, the same command continues.
+Files of runs, stores and published versions are deleted whole. Your own tables are listed with their lines; edit them
+yourself. Afterwards run the commands that it prints, one for each affected run: they repeat the search without the row,
+even if the task's data still has it. If the deletion was killed, the same command continues it.
 Exit codes: 0 done, 2 an error, 3 done, but some listed items remain
 """
 

@@ -1,8 +1,8 @@
-"""Where does a prompt come from? Records of every stage, from the published prompt back to the raw rows.
+"""Show where a prompt comes from, by the records of every stage, from the published prompt back to the raw rows.
 
-PLACE is whatever you have: the output folder of a run, the folder or s3:// of published prompts or of one version, a
+PLACE can be the output folder of a run, the folder or s3:// of published prompts or of one version, a
 run's folder among Kubeflow's artifacts, or a lineage root (lineage_uri, or lineage/ in store_uri; with --run ID for one
-run of several). Nothing but read access is needed, and no cluster.
+run of several). You need read access only, and no cluster.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""List runs and comparisons below a folder or s3:// prefix, the newest first: what each was of, and what it found."""
+"""List runs and comparisons below a folder or s3:// prefix, the newest first, with their subjects and results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ease_lib.words import cut
 
 EXAMPLES = """examples:
   ease list                                  all below runs/
-  ease list s3://bucket/ease --json          of a cluster's store_uri, for programs
+  ease list s3://bucket/ease --json          a cluster's store_uri, as JSON
   ease list runs --page runs.html            a page with a link to each
 """
 HEAD = ("started", "state", "task", "method", "model", "test", "over random (95 %)", "expected", "requests", "USD", "")

@@ -1,7 +1,7 @@
 """Estimate the maximum of requests, tokens and cost of a run, or of all runs of a comparison, part by part.
 
-The data is loaded and prompts are rendered; nothing is sent. Tokens are estimated, at four characters each. How long it
-will take is said by `ease run`, once the endpoint has answered a first question.
+The data is loaded and prompts are rendered; nothing is sent. Tokens are estimated, at four characters each. `ease run`
+estimates the time, once the endpoint has answered a first question.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EXAMPLES = """examples:
   ease plan --params demo
   ease plan --params paper --task lr --llm-prompt-usd 0.15 --llm-completion-usd 0.6
   ease plan --params paper-table-1 --task-uri RAW --llm-prompt-usd 1 --llm-completion-usd 2
-with tasks, methods, noise ratios, endpoints or repeats it plans a comparison, counting shared answers twice
+With tasks, methods, noise ratios, endpoints or repeats it plans a comparison; shared answers are counted twice.
 """
 
 

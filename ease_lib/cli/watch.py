@@ -1,8 +1,8 @@
-"""Watch a search from its journal: answers, contenders with intervals, what is asked now, time left.
+"""Watch a search through its journal: answers, contenders with intervals, sequences under way, time left.
 
-It only reads, so it can look at a run of another machine or of a cluster, by the run's store. Sequences are named by
-the positions of their exemplars in the pool that the search chooses from; if the run's artifacts lie next to them, as
-in the folder of `ease run`, the texts of the best one are shown until the search is over. The report names the winner.
+It only reads, so it can follow a run on another machine or in a cluster, through the run's store. Sequences are named
+by the positions of their exemplars in the pool. If the run's artifacts are there too, as in the folder of `ease run`,
+the texts of the best sequence are shown until the search is over. The report names the winner.
 """
 
 from __future__ import annotations

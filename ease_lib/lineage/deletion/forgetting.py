@@ -2,8 +2,8 @@
 
 Tables, prompts, pages and documents that a run wrote are deleted whole, and so are predictions and embeddings of its
 rows; answers are deleted one by one. latest.json moves to the version that was the latest before, or goes if no version
-without the row is left. Your own tables and texts, and what only quotes the row within other text, are never changed:
-they are listed, with file and line.
+without the row is left. Your own tables and texts, and files that only quote the row within other text, are never
+changed: they are listed, with file and line.
 
 Records, manifests, indices and journals stay: they hold digests and numbers. A tombstone in the lineage root of every
 affected run lists what will be deleted before anything is, and what was deleted when it is done. The same command
