@@ -70,12 +70,21 @@ def _add_placement(parser: argparse.ArgumentParser) -> None:
     """The options that depend on the cluster (`pipelines/placement.py`)."""
     default = Placement()
     options = parser.add_argument_group("settings of the cluster")
-    options.add_argument("--output-dir", type=Path, default=FOLDER, help=f"default: {FOLDER.name}/, which is committed")
-    options.add_argument("--native-objects", type=Path, metavar="FILE", help="write them as Kubernetes objects too")
-    options.add_argument("--commit", default="", help="of the source, as a tag of these objects")
-    options.add_argument("--code-url", default="", help="of the source, for the dashboard's link")
     options.add_argument(
-        "--cpu-image", default=default.cpu_image, help="with registry and digest (default: %(default)s)"
+        "--output-dir",
+        type=Path,
+        default=FOLDER,
+        help=f"folder to write to (default: {FOLDER.name}/, which is committed)",
+    )
+    options.add_argument(
+        "--native-objects", type=Path, metavar="FILE", help="also write the pipelines as Kubernetes objects"
+    )
+    options.add_argument("--commit", default="", help="commit of the source, a tag of these objects")
+    options.add_argument("--code-url", default="", help="URL of the source, for a link in the dashboard")
+    options.add_argument(
+        "--cpu-image",
+        default=default.cpu_image,
+        help="image of the components, with registry and digest (default: %(default)s)",
     )
     options.add_argument(
         "--gpu-image",
@@ -100,12 +109,14 @@ def _add_placement(parser: argparse.ArgumentParser) -> None:
     options.add_argument(
         "--gpu",
         action="store_true",
-        help="run embed and optimize on a GPU each, which helps optimize for representation=sequence alone",
+        help="run embed and optimize on a GPU; it speeds up optimize only with representation=sequence",
     )
     options.add_argument(
-        "--gpu-prefilter", action="store_true", help="prefilter and its shards too, for prefilter=cosine"
+        "--gpu-prefilter", action="store_true", help="run prefilter and its shards on a GPU too, for prefilter=cosine"
     )
-    options.add_argument("--gpu-resource", default=default.gpu_resource, help="and taint (default: %(default)s)")
+    options.add_argument(
+        "--gpu-resource", default=default.gpu_resource, help="resource name and taint of GPUs (default: %(default)s)"
+    )
     options.add_argument(
         "--run-days",
         type=int,
@@ -113,7 +124,7 @@ def _add_placement(parser: argparse.ArgumentParser) -> None:
         metavar="DAYS",
         help="end a run this many days after its first start, retries included (default: %(default)s)",
     )
-    options.add_argument("--gpu-node-label", default="", metavar="LABEL=VALUE", help="nodes to take for them")
+    options.add_argument("--gpu-node-label", default="", metavar="LABEL=VALUE", help="label of the nodes with GPUs")
 
 
 def placement_of(arguments: argparse.Namespace) -> Placement:
