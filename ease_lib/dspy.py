@@ -866,8 +866,7 @@ class _Kept:
         self.demos[place] = demos
 
     def settle(self, places: Iterable[int]) -> None:
-        """Note examples that were tried without success, and flush everything to disk before a journal that depends on
-        it is written."""
+        """Note examples tried without success, and flush everything to disk before a journal that depends on it."""
         for place in places:
             self.add(place, None)
         if self._file is not None:

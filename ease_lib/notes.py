@@ -1,5 +1,4 @@
-"""Facts that a stage notes for its lineage record in addition to its artifacts: files read, answers, the journal, the
-embedder.
+"""Facts that a stage notes for its record in addition to artifacts: files read, answers, journal, embedder.
 
 A stage passes its `Notes` to everything it calls; nothing looks them up globally. Pre-flight checks and work without a
 record get `Notes` that are thrown away.

@@ -214,8 +214,7 @@ def _version_folder(store: Store) -> str | None:
 
 
 def _recorded(folder: str) -> tuple[list[Exemplar], dict[str, Any], str]:
-    """The test set, the summary of the data, and the digest of the report's record; without files that cannot be
-    found."""
+    """The test set, the summary of the data, and the digest of the report's record, as far as they can be found."""
     try:
         chain = follow(folder)
     except EaseError:

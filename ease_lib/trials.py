@@ -484,8 +484,7 @@ class _Read:
 def checked_parameters(
     parameters: Mapping[str, str | float | bool], answers: int | None, items: int, rows: int
 ) -> Parameters:
-    """Parameters of a search over so many items and rows, from the arguments of `Search`; `budget` follows from the
-    answers.
+    """Parameters of a search over so many items and rows, from the arguments of `Search`, with `budget` by answers.
 
     Raises:
         ConfigError: listing all that is wrong.

@@ -1,5 +1,4 @@
-"""Arguments of a run of a compiled pipeline: the values of its form, checked as `ease run` and `ease compare` check
-parameters.
+"""Arguments of a run of a compiled pipeline: the values of its form, checked like those of `ease run`.
 
 A package may have defaults of its own, those of an installation (`python -m pipelines compile --set`); what is given
 wins over them.

@@ -381,8 +381,7 @@ _NO_ANSWER = (ApiException, urllib3.exceptions.HTTPError, OSError, _NotTheApi)
 
 
 class _Client(kfp_client.Client):
-    """kfp's client without its features for notebooks: five slow tries, a log of tracebacks, a file in the home
-    folder."""
+    """kfp's client without its features for notebooks: five slow tries, a log of tracebacks, a file in the home."""
 
     def __init__(self, *, on_configured: Callable[[str], None], **options: Any) -> None:
         self._on_configured = on_configured

@@ -16,8 +16,7 @@ def described(summary: str, fields: Sequence[Parameter]) -> str:
 
 
 def offer_choices(spec: Any, fields: Sequence[Parameter]) -> None:
-    """Let the form offer the values of fields with a few choices, and Kubeflow refuse others, which the SDK cannot
-    express.
+    """Let the form offer choices and Kubeflow refuse other values, which the SDK cannot express.
 
     Args:
         spec: kfp's `PipelineSpec`, which is changed.

@@ -177,8 +177,7 @@ def _quiet_kfp(log: TextIO) -> Iterator[None]:
 
 
 class _StageLines(io.TextIOBase):
-    """Receives the output of the stages: everything goes to the log, `[ease]` lines to the terminal, and errors are
-    kept.
+    """Receives the stages' output: everything goes to the log, `[ease]` lines to the terminal, and errors are kept.
 
     `stage` began last; `exception` is the last line of the last traceback, `last` the last line of all.
     """

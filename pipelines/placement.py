@@ -250,8 +250,7 @@ def _on_gpu(task: dsl.PipelineTask, placement: Placement) -> None:
 
 
 def _harden(task: dsl.PipelineTask, needs: Needs) -> None:
-    """Set what the pod security standard `restricted` requires beyond KFP's own settings, and the folders a stage may
-    write to."""
+    """Set what the pod standard `restricted` requires beyond KFP's settings, and the folders for a stage's files."""
     kubernetes.set_security_context(task, run_as_user=USER, run_as_group=GROUP, run_as_non_root=True)
     kubernetes.empty_dir_mount(task, volume_name="tmp", mount_path="/tmp", size_limit=needs.scratch)  # noqa: S108
     kubernetes.empty_dir_mount(task, volume_name="shm", mount_path="/dev/shm", medium="Memory", size_limit="1Gi")  # noqa: S108

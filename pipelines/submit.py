@@ -60,8 +60,7 @@ _TOO_LONG = (
 )
 _NO_REASON = f"Kubeflow names no task and no error; probably {_TOO_LONG}"
 _NO_CONFIG_MAP = "configmaps is forbidden"
-"""Argo's message if an argument is too long: it would put the argument into a ConfigMap, which Kubeflow does not
-permit."""
+"""Argo's message if an argument is too long for a command and would need a ConfigMap, which Kubeflow forbids."""
 RUN = "run"
 MOST_SHOWN = 300
 """Number of characters shown of a log's last line."""
@@ -76,8 +75,7 @@ _HIDDEN = (
 )
 _NO_MESSAGE = "no message; see its log"
 _KILLED = re.compile(r"OOMKilled|exit code 1[23]\d|[Ee]vict|deleted|[Dd]eadline")
-"""Argo's messages about a pod that did not end by itself; if a process was told to stop (143), its log may have
-more."""
+"""Argo's messages about a pod that did not end by itself; after a signal to stop (143) its log may have more."""
 
 
 def add_submit_options(parser: argparse.ArgumentParser) -> None:

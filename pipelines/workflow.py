@@ -111,8 +111,7 @@ class Workflow:
 
 
 def last_failures(pods: Sequence[Pod]) -> list[Pod]:
-    """The last try of each failed place in the graph; those that another try has repaired or may repair are left
-    out."""
+    """The last try of each failed place in the graph, without those that another try has repaired or may repair."""
     latest = {pod.place: pod for pod in pods}
     return [pod for pod in latest.values() if pod.has_failed]
 

@@ -80,8 +80,7 @@ class Sources:
             raise DataError(f"{parameter}={uri} is not YAML or JSON: {' '.join(str(error).split())}") from error
 
     def note(self, file: DataFile) -> None:
-        """Note this file, or those of a tree, as inputs; a file is read to its end, if it was not yet, for its
-        digest."""
+        """Note this file, or those of a tree, as inputs; an unread file is read to its end for its digest."""
         if not isinstance(file, FileTree):
             self.notes.file(str(file), file.sha256(), file.size)
             return

@@ -42,8 +42,7 @@ BYTES_PER_TOKEN = 3
 """Number of UTF-8 bytes in a token of other characters, roughly: a Chinese or Hindi character is one token, and three
 Cyrillic or Arabic characters are two."""
 ABOUT = " about "
-"""Separator in the account of an answer; the hash of the row follows, so that deleting the row deletes the account
-too."""
+"""Separator in the account of an answer; the row's hash follows, so that deleting the row deletes the account."""
 REMEDIES = Remedies(
     url="llm_base_url",
     model="llm_model",
@@ -74,8 +73,7 @@ _VALUE = (
     r"not valid|at least|at most|expected)"
 )
 _OF_TEMPERATURE = re.compile(rf"\btemperature\b.{{0,80}}{_VALUE}|{_VALUE}.{{0,60}}\btemperature\b", re.IGNORECASE)
-"""Words that refuse a value. Without a temperature the endpoint uses the one that it allows; without a limit it would
-use any."""
+"""Words that refuse a value. Without a temperature the endpoint uses its own; without a limit it would use any."""
 logger = logging.getLogger("ease")
 
 
@@ -480,8 +478,7 @@ def estimated_tokens(text: str) -> int:
 
 
 def refused_parameter(refusal: Refusal, sent: Collection[str]) -> str | None:
-    """The parameter that the endpoint refuses to accept, or the temperature if it refuses the value; None for other
-    failures."""
+    """The parameter that the endpoint refuses, or the temperature if it refuses its value; None for other failures."""
     named = named_parameter(refusal, sent)
     refuses = _REFUSAL.search(refusal.in_full) or (named == TEMPERATURE and _OF_TEMPERATURE.search(refusal.message))
     return named if refuses else None

@@ -109,7 +109,7 @@ class _Generation(TypedDict):
 
 
 class _Note(_Generation):
-    """A note as it is stored, the current generation first; older versions stored only that one, the oldest without a
+    """A note as it is stored, the current generation first; older versions stored only that, the oldest without a
     digest."""
 
     left_out: list[str]

@@ -122,8 +122,7 @@ class PacedClient:
 def schedules(
     config: EndpointConfig, asked: LLMIdentity, store: Store | None
 ) -> tuple[SharedRate | None, SharedRate | None]:
-    """Schedules for requests and tokens, if they are limited; processes with the same store, endpoint and model share
-    them."""
+    """Schedules for limited requests and tokens, shared by processes with the same store, endpoint and model."""
     limits = {"requests": config.llm_requests_per_minute, "tokens": config.llm_tokens_per_minute}
     requests, tokens = (
         SharedRate(limit, store, f"{FOLDER}/{asked.schedule_key}-{what}.json") if limit else None

@@ -93,8 +93,7 @@ def _red(text: str) -> str:
 
 
 def _parser(chosen: str, *, shows_all: bool) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser | None]:
-    """The parser of all commands. Only the chosen command gets its options, so that the others' modules are not
-    loaded."""
+    """The parser of all commands. Only the chosen one gets its options, so that other modules are not loaded."""
     shape = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="ease", description=__doc__, epilog=EXAMPLES, formatter_class=shape)
     parser.add_argument("--version", action="version", version=f"ease {__version__}")

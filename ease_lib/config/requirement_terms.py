@@ -1,5 +1,4 @@
-"""Conditions that every answer must meet in addition to scoring well: `require`, e.g. `characters<=200; judge>=0.75 in
-95%`.
+"""Conditions that every answer must meet: `require`, e.g. `characters<=200; judge>=0.75 in 95%`.
 
 A condition is a measure, `>=` or `<=`, and a number such as 200 or 0.75; conditions are separated by `;`. A measure is
 `characters`, `words`, `lines`, `json` (1 if the answer is one JSON value, else 0), any metric by its name, a custom

@@ -418,8 +418,7 @@ def _copied(copies: dict[str, bytes]) -> Iterator[Step]:
 
 
 def _records_below(store: Store, run: str) -> Iterator[Step]:
-    """Yield the records in a lineage root or among the artifacts of a pipeline's run, those of the last stages if they
-    exist."""
+    """Yield the records in a lineage root or among a pipeline's artifacts, those of the last stages if they exist."""
     names = [name for name in store.walk_names() if is_record(joined(store.uri, name))]
     names = [name for name in names if not run or run in name.split("/")]
     names = [name for name in names if stage_of(name) in LAST_STAGES] or names

@@ -77,8 +77,7 @@ def _table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> list[str]:
 
 
 def _text(value: object) -> str:
-    """Text that is safe in Markdown: everything except plain words is shown as code, where nothing is markup or a
-    link."""
+    """Text that is safe in Markdown: all but plain words is shown as code, where nothing is markup or a link."""
     text = " ".join(str(value).split())
     if _WORDS.fullmatch(text):
         return text

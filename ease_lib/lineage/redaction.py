@@ -138,8 +138,7 @@ def _without_key(found: re.Match[str]) -> str:
 
 
 def _without_credentials(found: re.Match[str]) -> str:
-    """Redact after `Bearer` and `Basic` only a token, or the base64 of user and password, because both are also
-    words."""
+    """Redact only a token, or the base64 of user and password, after `Bearer` and `Basic`, which are also words."""
     is_secret = _is_user(found["value"]) if found["kind"].lower() == "basic" else looks_secret(found["value"])
     return f"{found['kind']}{found['space']}{HIDDEN}" if is_secret else found[0]
 

@@ -1,5 +1,4 @@
-"""Shapes of records, version manifests and tombstones. They are checked on reading, because an enemy may have written
-the file.
+"""Shapes of records, version manifests and tombstones, checked on reading: an enemy may have written the file.
 
 Fields that a shape does not have are let be.
 """

@@ -67,8 +67,7 @@ class Verification:
 
 
 def verify(chain: Chain, *, progress: Told = nobody) -> Verification:
-    """Compare everything that the records of a chain name with the present files; removals on request are reported
-    too."""
+    """Compare everything that the records of a chain name with the present files; report removals on request too."""
     found = [*chain.gaps]
     claims: dict[str, Claim] = {}
     for step in chain.everything:

@@ -233,8 +233,7 @@ def differences(rows: Sequence[MethodRow], methods: Sequence[str]) -> list[Score
 
 
 def pairs_needed(mean: float, deviation: float, methods: int) -> int | None:
-    """Estimated number of pairs that show such a mean difference in four of five comparisons; None if it is not above
-    0.
+    """Estimated number of pairs that show such a mean difference in four of five comparisons; None if not above 0.
 
     Args:
         deviation: standard deviation of the pairs' differences.
@@ -280,8 +279,7 @@ def _requests(rows: Sequence[MethodRow], method: str) -> float:
 
 
 def gaps(rows: Sequence[MethodRow], method: str, other: str = RANDOM_SEARCH) -> list[dict[str, Any]]:
-    """Mean of `method` minus `other` over tasks and repeats, for each endpoint: how much selection matters to a
-    model."""
+    """Mean of `method` minus `other` over tasks and repeats, by endpoint: how much selection matters to a model."""
     found = []
     for endpoint in dict.fromkeys(row.endpoint for row in rows):
         entry: dict[str, Any] = {"endpoint": endpoint}

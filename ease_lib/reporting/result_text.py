@@ -19,8 +19,7 @@ from ease_lib.reporting.summary import (
 
 
 def result_text(output_dir: Path, seconds: float) -> str:
-    """Result of a run as text: the prompt, its scores next to random exemplars, the cost, and the places of all
-    files."""
+    """Result of a run as text: the prompt, its scores next to random exemplars, the cost, and the places of files."""
     report = json.loads((output_dir / REPORT).read_text(encoding="utf-8"))
     best, random, llm = report["best"], report["random"], report["llm"]
     baseline, judge, oldest = report["baseline"], report["judge"], report["oldest_answer"]

@@ -65,8 +65,7 @@ def component(name: str, parameters: Mapping[str, object], lineage: Artifact) ->
 def first_component(
     form: Mapping[str, object], lineage: Artifact, *, scheduled: str = "", run_name: str = ""
 ) -> Iterator[tuple[Doing, CheckedParameters]]:
-    """Make a component like `component`, for the start of a run: it first checks every parameter, the data and the
-    endpoint.
+    """Component like `component`, for the start of a run: it first checks all parameters, data and endpoint.
 
     Args:
         form: the fields of the run form, with `advanced` for all other parameters, as YAML or JSON.

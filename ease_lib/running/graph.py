@@ -21,8 +21,7 @@ COMPONENTS = {
     "optimize": ("optimize",),
     "evaluate": ("evaluate", "gate", "report", "publish"),
 }
-"""The components of a run in order, and the stages of each. In a pipeline compiled with shards, `rank_shard` runs
-`rank_pool`."""
+"""The components of a run in order, and their stages. In a pipeline with shards, `rank_shard` runs `rank_pool`."""
 RECORDS = "lineage"
 """The artifact of every component that holds the records of its stages, `STAGE.json` each."""
 

@@ -1,5 +1,4 @@
-"""Checks of everything a run needs, one by one: data, embedder, instructions, stores, endpoint; and the message for
-each.
+"""Checks of everything a run needs (data, embedder, instructions, stores, endpoint), with a message for each.
 
 Of task data above `task_data.READ_WHOLE_BYTES` the first rows only are looked at; the others are read when they are
 used, and a broken one among them stops `build_dataset`.
@@ -40,8 +39,7 @@ logger = logging.getLogger("ease")
 
 TRIAL_DEADLINE_SECONDS = 5.0
 FIRST_SECONDS = 30.0
-"""Time for which a pod tolerates that nothing can be reached, because its network policies apply a moment after its
-start."""
+"""Time for which a pod tolerates that nothing can be reached: its network policies apply after its start."""
 PROBE_PROMPTS = (
     "Input: The delivery was late and the box was broken.\nOutput: negative\n\nInput: Great service!\nOutput:",
     "Input: dog\nOutput: animal\n\nInput: rose\nOutput: plant\n\nInput: salmon\nOutput:",

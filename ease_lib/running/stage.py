@@ -252,8 +252,7 @@ def paths_of(artifacts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shown(part: Record, record: str, record_sha256: str) -> dict[str, Any]:
-    """Metadata of an artifact that the dashboard shows and the next stage reads: the place of its record, which has the
-    rest.
+    """Metadata of an artifact for the dashboard and the next stage: the place of its record, which has the rest.
 
     Kubeflow hands it to every task that reads the artifact, in six copies.
     """

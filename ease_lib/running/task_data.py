@@ -35,8 +35,7 @@ from ease_lib.tasks.table import split_of
 READ_WHOLE_BYTES = 16 * 2**20
 """Size up to which all data is checked before a run, which takes a second or two."""
 SPREADSHEET_TIMES = 10
-"""Factor by which a spreadsheet is slower to read than text of the same size: it is compressed, and its cells are
-objects."""
+"""Factor by which a spreadsheet, compressed and with objects as cells, is slower to read than text of its size."""
 MOST_GENERATED = 10_000
 """Largest number of rows that a task generates."""
 
@@ -75,7 +74,7 @@ def _tables(task: TaskConfig, sources: Sources) -> dict[str, DataFile] | None:
 
 
 def _files_of(task: TaskConfig, sources: Sources) -> tuple[Callable[[str], DataFile], Callable[[str], list[str]]]:
-    """The task's files by name, and the names of those in a folder of `task_uri`; a folder tree of MATH is one file per
+    """The task's files by name, and the names of those in a folder of `task_uri`; a tree of MATH is a file per
     split."""
     store, names = task_files(task.task_uri, sources)
     trees = file_trees(store) if task.task == "math" and not names else {}
@@ -135,8 +134,7 @@ def load_data(task: TaskConfig, seed: int, sources: Sources, own_metric: LoadedF
 
 
 def file_trees(store: Store) -> dict[str, FileTree]:
-    """Folder trees with one JSON file per record, below folders named by split, by the names of tables; none for other
-    tasks."""
+    """Folder trees with one JSON file per record, below folders named by split, by table; none for other tasks."""
     if any(name.lower().endswith(TABLE_NAMES) for name in store.find_names()):
         return {}
     names: dict[str, list[str]] = {}

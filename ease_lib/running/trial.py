@@ -156,8 +156,7 @@ def _is_answered(black_box: BlackBox, prompt: str) -> bool:
 
 
 def _refuse_every_request(error: EndpointError) -> NoReturn:
-    """Raise the error if a harmless question is refused too; the remedy for a row is replaced, because it would not
-    help."""
+    """Raise the error if a harmless question is refused too, without the remedy for a row, which would not help."""
     if not error.of_prompt or isinstance(error, errors.ContextTooLong):
         raise error
     remedy = str(error).removeprefix(error.what).removeprefix("; ")

@@ -44,8 +44,7 @@ from ease_lib.search.plan_and_caps import Plan
 
 Result = TypeVar("Result")
 LOOKS = 40
-"""Number of times that a method which chooses rows is asked for its current winner, for the search curve; each takes
-milliseconds."""
+"""Number of times that a method which chooses rows is asked for its winner, for the search curve."""
 QUICK_SECONDS = {"compute": 0.005, "store": 0.0005}
 """Direct calls: to the optimizer, because an LLM takes far longer; to the journal, because waking another thread takes
 as long."""

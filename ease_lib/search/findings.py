@@ -1,5 +1,4 @@
-"""Findings from the answers of a search in addition to its winner, in four reports, and from the data about the pool's
-labels.
+"""Findings from a search's answers in addition to its winner, in four reports, and about the pool's labels.
 
 rarity              share of random sequences that are as good as the winner, by the model of answers
 order report        effect of the order of the winner's exemplars: other orders of it are evaluated

@@ -1,5 +1,4 @@
-"""The journal: every candidate is durable before it is evaluated, and every observation before any candidate that
-depends on it.
+"""The journal: a candidate is durable before it is evaluated, an observation before candidates that depend on it.
 
 One journal per search, named by its key (a hash of inputs and settings). A killed search finds it again, on the same
 node or on another, and continues. Proposals are never computed again, so it does not matter that another processor may

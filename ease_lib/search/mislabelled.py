@@ -186,8 +186,7 @@ class _Fit:
 
 
 def _of_given(likely: Floats, given: NDArray[np.int64], share: float) -> tuple[Floats, float]:
-    """(n, classes) probabilities of the pool's labels if this share of the given ones is wrong, and the resulting
-    share."""
+    """(n, classes) probabilities of the pool's labels if this share of them is wrong, and the resulting share."""
     own = np.arange(len(given)), given
     noise = np.full(likely.shape, share / (likely.shape[1] - 1))
     noise[own] = 1 - share

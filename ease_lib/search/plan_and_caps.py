@@ -94,7 +94,7 @@ class Plan:
         return 1 + math.ceil(2 * self.concurrency / (FIRST_ROWS if self.chooses_rows else len(self.rows)))
 
     def begin(self, known: Sequence[Evaluated], settings: OptimizerConfig, black_box: BlackBox) -> None:
-        """Log the plan, and set the allowance: the caps minus what others and earlier attempts spent and the test set
+        """Log the plan; set the allowance: the caps minus what others and earlier attempts spent and the test set
         needs.
 
         What that will cost is estimated anew before each evaluation; here a first guess would bind the whole search.

@@ -1,5 +1,4 @@
-"""Questions to an LLM and the scoring of its answers, the same for search, test set and gate; and the searched
-space."""
+"""Questions to an LLM and scoring of its answers, the same for search, test set and gate; the searched space."""
 
 from __future__ import annotations
 

@@ -66,8 +66,7 @@ class Watched:
 
     @cached_property
     def history(self) -> list[dict[str, Any]]:
-        """Rows for charts; computing them takes time proportional to evaluations times sequences, so only pages do
-        it."""
+        """Rows for charts; they take time proportional to evaluations times sequences, so only pages compute them."""
         return _history(self.records)
 
     @property

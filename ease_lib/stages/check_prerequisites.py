@@ -42,8 +42,7 @@ def perform(parameters: Parameters, run: Run, *, scheduled: str = "", record: Ar
 
 
 def checked(parameters: Parameters, run: Run) -> Parameters:
-    """The parameters with the results of the check: the address of `local`, the run's ledger and its generation of
-    answers.
+    """The parameters with the results of the check: the address of `local`, the ledger, the generation of answers.
 
     Raises:
         ConfigError: listing every problem found.

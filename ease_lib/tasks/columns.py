@@ -225,8 +225,7 @@ def _timestamp(text: str) -> float:
 
 
 def trimmed(text: str) -> str:
-    """The text without surrounding blanks, which would make it another label; the indentation of several lines is
-    kept."""
+    """The text without surrounding blanks, which would make it another label; indentation of several lines stays."""
     text = text.strip("\r\n").rstrip()
     return text if "\n" in text else text.strip()
 

@@ -73,8 +73,7 @@ class RecordFile:
         self._remedy = remedy
 
     def read(self, consume: Callable[[Records], Read]) -> Read:
-        """Return the result of a function of the records and their places; afterwards `notices` and `swallowed` are
-        complete.
+        """Return a function's result on the records and their places; then `notices` and `swallowed` are complete.
 
         It is given the records anew, from the first on, where quotes turn out to mean something else in this file.
 

@@ -40,7 +40,7 @@ def main() -> int:
 
 def line(method: str, answers: int, in_flight: int) -> str:
     rows = {"evaluation_rows": ROWS} if method in BY_EVALUATIONS else {}
-    values = {"method": method, "budget": answers // ROWS, "validation_size": 100, **rows}
+    values = {"method": method, "budget": answers // ROWS, **rows}
     search = searched(values, in_flight)
     with endpoint() as served:
         plain = answers / measured("plain aiohttp", served.url, "", in_flight, answers)

@@ -1,5 +1,4 @@
-"""Write a prompt as a folder for another library: `prompt.json`, which is the same for all, and code that needs nothing
-else of EASE.
+"""Write a prompt as a folder for another library: `prompt.json`, the same for all, and code without other needs.
 
 Texts of the prompt and fields of the query are kept separate, so no brace in an exemplar is ever taken for a field.
 """
@@ -158,8 +157,7 @@ def _check_metric(result: Result) -> None:
 
 
 def _requirement(result: Result) -> dict[str, Any]:
-    """Requirement on answers from the lineage of the run, with absolute paths of files; empty if nothing is
-    required."""
+    """Requirement on answers from the run's lineage, with absolute paths of files; empty if there is none."""
     required = result.dataset.get("requirement") or {}
     if not required:
         return {}
@@ -177,8 +175,7 @@ def _absolute(metric: str) -> str:
 
 
 def _as_is(text: str) -> str:
-    """A value protected from promptfoo's templates, which it also fills in within values; `prompt.cjs` does the
-    same."""
+    """A value protected from promptfoo's templates, which also apply within values; `prompt.cjs` does the same."""
     return ("{{''}}" if text.startswith(_LOADED) else "") + re.sub(r"\{(?=[{%#]|\Z)", "{{'{'}}", text)
 
 

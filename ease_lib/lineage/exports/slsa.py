@@ -161,8 +161,7 @@ def _file(stage: str, file: Record) -> Record:
 
 
 def _models(records: Iterable[Record]) -> Iterator[Record]:
-    """Each model that was asked, with the models that answered; failed attempts count, because their answers are in the
-    cache."""
+    """Each requested model, with those that answered; failed attempts count, because their answers are kept."""
     answers: dict[tuple[str, str, str], Counter[tuple[str, str]]] = {}
     cached: Counter[tuple[str, str, str]] = Counter()
     for llm in (record["llm"] for record in records if record.get("llm")):

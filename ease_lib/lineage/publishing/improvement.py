@@ -69,8 +69,7 @@ def rival(store: Store, latest: Latest, best: Mapping[str, Any]) -> tuple[dict[s
 def fresh_rows(
     test: Sequence[Exemplar], latest: Latest, current: Mapping[str, Any], best: Mapping[str, Any]
 ) -> list[int]:
-    """Positions of test rows that played no part in choosing either prompt: no exemplars, no validation rows of the old
-    one."""
+    """Positions of test rows that played no part in choosing either prompt: no exemplars, no old validation rows."""
     used = {row_hash(entry["input"]) for entry in [*current["exemplars"], *best["exemplars"]]}
     used |= set(latest.manifest["validation_rows"])
     return [position for position, row in enumerate(test) if row_hash(row.input) not in used]

@@ -1,5 +1,4 @@
-"""Files that the workers of a comparison leave for each other and for the report: the plan, claims, signs of life,
-results.
+"""Files that workers of a comparison leave for each other and the report: plan, claims, signs of life, results.
 
 plan.json               the cells in the order of the tables, and when the comparison began
 claims/00012-0          the worker that runs the cell of that number; -1: who took it over from that one, and so on
@@ -34,8 +33,7 @@ BEAT_SECONDS = 30.0
 STILL_SECONDS = 150.0
 """Time without a sign of life after which other workers consider a worker dead."""
 MOST_LOST = 2
-"""Number of workers that may die of a cell; after that the cell counts as failed, because other cells need workers
-too."""
+"""Number of workers that may die of a cell; after that it counts as failed, because other cells need workers."""
 
 
 def place_of(store_uri: str, run_id: str) -> str:

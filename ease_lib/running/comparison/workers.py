@@ -130,8 +130,7 @@ def work(
 
 
 class _Queue:
-    """The cells for a worker, with the reason if one cannot have a result; the worker holds each until it asks for the
-    next."""
+    """The cells for a worker, with the reason if one cannot have a result; the worker holds each until the next."""
 
     def __init__(
         self,
@@ -180,8 +179,7 @@ class _Queue:
         return {number: count for number, count in claims.items() if number not in finished}
 
     def _free(self) -> list[list[int]]:
-        """Unclaimed cells, grouped by their data: first the data that no worker has begun, in another order for each
-        worker."""
+        """Unclaimed cells by their data: first the data that no worker has begun, in another order for each worker."""
         known = {*self._left.claims(), *self._left.finished_numbers()}
         free = [(group, [number for number in group if number not in known]) for group in self._groups.values()]
         searched = self._searched([number for _, rest in free for number in rest])

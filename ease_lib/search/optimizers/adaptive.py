@@ -259,8 +259,7 @@ class _Choice:
         self._spent = search.spent + _rows_of(pending)
 
     def next(self) -> Candidate | None:
-        """Choose among first looks at random prompts, then more rows for contenders, then the confirmation of the
-        finalists.
+        """Choose first looks at random prompts, then more rows for contenders, then the confirmation of finalists.
 
         Who answered all rows of the search rightly is to prove it at once.
         """

@@ -41,8 +41,7 @@ CROSSOVERS, MOST_BLOCKS, ALPHA, LENGTH_PENALTY = 4, 10, 0.2, 0.05
 POPULATION, BLOCK_ROWS = 10, 30
 """mu and the number of rows in a block, as in the paper."""
 ENOUGH_ANSWERS = 2_000
-"""Answers below which both are halved; so they are if a block would exceed half of the rows. One race takes about 1
-500."""
+"""Answers below which both are halved, as they are if a block exceeds half of the rows; a race takes about 1 500."""
 TRIES = 100
 """Number of tries to make a new child."""
 
@@ -115,7 +114,7 @@ class Capo:
 
     @one_thread()
     def recommend(self, avoided: Collection[int] = ()) -> Recommendation | None:
-        """The best prompt of the race, by its mean on rows that all remaining prompts answered, or of the last
+        """The best prompt of the race, by its mean on rows that all the remaining answered, or of the last
         population."""
         if not len(self._answers):
             return None

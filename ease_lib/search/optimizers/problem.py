@@ -47,8 +47,7 @@ class PreparingOptimizer(Protocol):
     """An optimizer that can work while scores are awaited."""
 
     def prepare(self, iterations: range, pending: Sequence[Candidate]) -> None:
-        """Compute in advance what `ask` will need for these iterations, as far as it does not depend on the scores of
-        `pending`.
+        """Compute in advance what `ask` needs for these iterations, apart from the scores of `pending`.
 
         Called while neither `ask` nor `tell` is. It changes no proposal, only their speed.
 

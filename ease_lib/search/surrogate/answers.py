@@ -191,6 +191,5 @@ def variance_of_mean(scores: Sequence[float]) -> float:
 
 
 def _variance_of_pseudo_answers(mean: float, answers: int) -> float:
-    """Variance that the four pseudo-answers of `variance_of_mean` add: twenty wrong answers do not prove that no answer
-    is ever right."""
+    """Variance that the four pseudo-answers of `variance_of_mean` add; twenty wrong answers prove little."""
     return 4 * (0.25 + (mean - 0.5) ** 2) / (answers + 4)
